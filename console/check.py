@@ -35,6 +35,10 @@ _KEY_REMEDY = (
     "give these rows a key that the other table has, written alike in both, and look at the bounds of the link; or "
     "accept that they are left out: sudare run SPEC --accept-misfits"
 )
+_CLIP_REMEDY = (
+    "widen the clip to what a public document says, never to what you see in the rows, or ask for quantiles; or "
+    "accept numbers of clipped values: sudare run SPEC --accept-misfits"
+)
 
 
 class OperatorDecides(Refused):
@@ -83,7 +87,8 @@ def check(
     """Show how the rows fit the contract, to you who hold them. Charges nothing, publishes nothing.
 
     By column: the share of rows whose value does not fit, is clipped to the
-    bounds, or is missing, and what each is counted as. Besides: how many rows
+    bounds, or is missing, and what each is counted as. By clip of the spec, and
+    by cell: the share that it cuts. Besides: how many rows
     the bound of a unit leaves out, and whether ids repeat although each row is
     a unit. All of this is exact and private: never pass it on. Exit code 0: a
     run would not ask; 1: it would; 3: a gate would stop it.
@@ -155,9 +160,12 @@ def _shown(found: Misfits, share: Fraction, page: Path) -> bool:
 
 def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path) -> None:
     """Print how the rows fit, the columns first that are furthest off."""
-    off = sorted((each for each in found.columns if not each.clean), key=lambda each: -each.share)
+    unfit = [each for each in found.columns if not each.clean]
+    off = sorted((*unfit, *(each for each in found.clips if not each.clean)), key=lambda each: -each.share)
     console.print("Private: exact shares, for you who hold the rows. Do not pass them on.")
-    console.print(f"{found.rows:,} rows; {len(found.columns) - len(off)} of {len(found.columns)} columns fit in full")
+    console.print(
+        f"{found.rows:,} rows; {len(found.columns) - len(unfit)} of {len(found.columns)} columns fit in full"
+    )
     if off:
         drawn = [
             (
@@ -183,9 +191,12 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
     if found.repeated:
         console.print(f"  do: {_UNIT_REMEDY}", markup=False)
     above, marked = found.above(share), f"! more than {percent(share)} of the rows are"
+    cut = [each.column for each in above if each in found.clips]
+    unsaid = [each.column for each in above if not each.is_key and each not in found.clips]
     for columns, what, remedy in (
-        ([each.column for each in above if not each.is_key], "counted as what they do not say", _REMEDY),
+        (unsaid, "counted as what they do not say", _REMEDY),
         ([each.column for each in above if each.is_key], "left out", _KEY_REMEDY),
+        (cut, "cut by a clip of the spec", _CLIP_REMEDY),
     ):
         if columns:
             console.print(f"{marked} {what}: {', '.join(columns[:MOST_COLUMNS])}", markup=False)

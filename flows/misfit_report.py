@@ -7,6 +7,7 @@ learns of it, nor that a person stopped a release because of it (docs/derivation
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -18,6 +19,7 @@ from tasks.products.charge_request import run_key
 from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder, run_name
 from tasks.storage.workspace.settings import Workspace
+from tasks.validation.clip_misfits import clip_misfits
 from tasks.validation.misfits import Misfits, misfits
 from tasks.validation.misfits_page import percent, write_misfits
 
@@ -37,16 +39,18 @@ def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
     Privacy: private; the page lies in the run's folder.
     """
     source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
+    beside = request.spec.product.lattices(contract)
     if source.engine is not None:
         from tasks.storage.engines.stage import ingest_in_engine  # here, since Ibis is asked for by nobody else
 
         settings = workspace.spark
-        table = ingest_in_engine(source, contract, folder=run.path, key=key, settings=settings, lock=run.lock)
+        table = ingest_in_engine(
+            source, contract, folder=run.path, key=key, settings=settings, beside=beside, lock=run.lock
+        )
         run.close_with(table.engine)
     else:
         limit, days = workspace.memory_limit, days_of(request.spec)
-        lattices = request.spec.product.lattices(contract)
-        table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days, lattices=lattices)
+        table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days, lattices=beside)
     return looked(run, request, workspace, table)
 
 
@@ -68,10 +72,10 @@ def check_share(found: Misfits, share: Fraction) -> None:
     """Stop a run that nobody watches where too many rows do not fit: nothing is charged.
 
     Raises:
-        GateBroken: more than this share of the rows of a column do not fit, or are clipped.
+        GateBroken: more than this share of the rows of a column do not fit, are clipped, or repeat an id.
     Privacy: that it stopped is an exact bit about the rows; no column is named (derivations, section 11).
     """
-    if found.above(share):
+    if found.asks(share):
         stated = "more rows of a column do not fit the contract than a scheduled run lets pass"
         remedy = (
             "sudare check SPEC shows you alone which; correct the contract, or set [run] schedule_stops_above in "
@@ -82,7 +86,9 @@ def check_share(found: Misfits, share: Fraction) -> None:
 
 
 def looked(run: RunFolder, request: Request, workspace: Workspace, table: PrivateTable) -> Misfits:
-    """Count how the rows fit, and write the private page."""
+    """Count how the rows fit and what the spec's clips cut, and write the private page."""
     found = misfits(table, request.contract, folder=run.path, memory_limit=workspace.memory_limit)
+    cut = clip_misfits(table, request.contract, request.spec.product, workspace.asks_above)
+    found = replace(found, clips=cut)
     write_misfits(found, release=request.spec.release, share=workspace.asks_above, folder=run.path)
     return found

@@ -13,7 +13,7 @@ lattice of its own that starts at 0; a missing weight is 0, unless the contract 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -107,6 +107,11 @@ class ValueLattice:
         told = {"low": plain_text(self.low), "high": plain_text(self.high), "step": plain_text(self.step)}
         written = {"column": self.column, **told, "counts_missing": self.counts_missing}
         return written if self.weight is None else {**written, "weight": self.weight.to_json()}
+
+
+def one_step_wider(lattice: ValueLattice) -> ValueLattice:
+    """Return the lattice with one step more at each end: what lies there is what the clip cuts."""
+    return replace(lattice, low=lattice.low - lattice.step, high=lattice.high + lattice.step, weight=None)
 
 
 def usual_step(low: Decimal, high: Decimal, *, decimals: int) -> Decimal:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import (
     BeforeValidator,
     GetJsonSchemaHandler,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
@@ -57,6 +58,8 @@ from contracts.release.statistic_forms import (
 _ENDS: Final = ("low", "high")
 _MORE: Final = ("clip", "step")
 _OF_SUM: Final = ("per_unit",)
+CLIPPED: Final = "_clipped"
+"""The end of the name of a statistic whose spec writes a clip: it is one of the clipped values."""
 
 
 class Statistic(Frozen):
@@ -92,6 +95,8 @@ class Statistic(Frozen):
     resolution: Bound | None = None
     method: Literal["auto", "tree", "exponential"] = "auto"
     interval_share: Bound | None = None
+    _is_clipped: bool = PrivateAttr(default=False)
+    """Whether its table writes a clip of its column, or of one of its ratio; the table says so."""
 
     @model_validator(mode="before")
     @classmethod
@@ -165,7 +170,16 @@ class Statistic(Frozen):
     def name(self) -> str:
         """Its column in the published file; of quantiles, what they are called together."""
         named = self.what if self.column is None else f"{self.what}_{self.column}"
-        return named if self.over is None else f"{named}_over_{self.over.column}"
+        return (named if self.over is None else f"{named}_over_{self.over.column}") + self._end
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether its column in the published file is named one of clipped values."""
+        return self._is_clipped
+
+    @property
+    def _end(self) -> str:
+        return CLIPPED if self._is_clipped else ""
 
     @property
     def terms(self) -> tuple[Statistic, ...]:
@@ -186,7 +200,7 @@ class Statistic(Frozen):
         """Its estimates in the published file: one, or one for each quantile."""
         if self.what != QUANTILES:
             return (self.name,)
-        return tuple(f"q{plain_text(100 * share)}_{self.column}" for share in self.quantiles)
+        return tuple(f"q{plain_text(100 * share)}_{self.column}{self._end}" for share in self.quantiles)
 
     @property
     def published(self) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ UNITS: Final = "units"
 DISTINCT: Final = "distinct"
 DISTINCTS: Final = (UNITS, DISTINCT)
 """Statistics of which each is a draw of its own: how many privacy units, or different values, a cell has."""
+OF_ROWS: Final = ("mean", *SPREADS, RATIO, QUANTILES)
+"""Statistics that say what rows are like: a cell without rows has none, and they do not add up."""
 QUANTILES_FORM: Final = "{quantiles: [0.1, 0.5, 0.9], of: COLUMN}"
 FORMS: Final = (
     "count, {sum: COLUMN}, {mean: COLUMN}, {variance: COLUMN} or {sd: COLUMN}, each with `clip:` and `step:` if "

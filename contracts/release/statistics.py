@@ -18,7 +18,7 @@ from pydantic import (
 from contracts.contract.contract import Contract
 from contracts.domains.distinct_counts import encoded_beside
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_lattices import ValueLattice, one_step_wider
 from contracts.reading.scalars import (
     FieldPath,
     Problem,
@@ -134,10 +134,14 @@ class StatisticsProduct(ProductSpec):
         )
 
     def lattices(self, contract: Contract) -> tuple[ValueLattice | KeyColumn, ...]:
-        """Return the lattices of all tables, each once, those of weights, and the texts and ids to tell apart."""
+        """Return the lattices of all tables, each once, those of weights, and the texts and ids to tell apart.
+
+        A clip that is narrower than the bounds has one more, by which the operator's look counts what it cuts.
+        """
         found = [replace(each, weight=None) for table in self.tables for each in table.lattices(contract)]
         weights = (table.survey_weight for table in self.tables)
         found += [each.lattice(contract) for each in weights if each is not None]
+        found += [one_step_wider(each) for table in self.tables for each in table.clipped_lattices(contract)]
         selected = (table.by for table in self.tables if table.key_choice == "private")
         keys = [KeyColumn(name) for by in selected for name in contract.texts(by)]
         apart = (name for table in self.tables for name in table.told_apart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
@@ -43,6 +44,7 @@ from contracts.release.statistic_forms import (
     DISTINCT,
     DISTINCTS,
     FORMS,
+    OF_ROWS,
     QUANTILES,
     SPREADS,
     UNITS,
@@ -106,6 +108,19 @@ class StatisticsTable(Frozen):
             refuse([Problem(f"{names[place]} twice", "each once", "drop one", (place,)) for place in twice])
         return of
 
+    @model_validator(mode="after")
+    def _name_what_is_clipped(self) -> StatisticsTable:
+        """Tell each statistic whether a clip of its column is written, by which its published column is named.
+
+        A clip is one of the column in the whole table, but for quantiles beside a private one. Without any the
+        contract's bounds are the clip: by its declaration the column has no value beyond them.
+        """
+        written = {term.column: term.clip for each in self.of for term in each.terms if term.clip is not None}
+        for each in self.of:
+            clips = [written[term.column] for term in each.terms if term.column in written]
+            each._is_clipped = any(each.what != QUANTILES or not isinstance(clip, PrivateClip) for clip in clips)
+        return self
+
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Describe what has to be written: the name does not."""
@@ -128,9 +143,22 @@ class StatisticsTable(Frozen):
         """The columns of the published file, in their order."""
         return (*self.by, *(name for each in self.of for name in each.published), NEAR_ZERO)
 
+    @property
+    def may_lack(self) -> tuple[str, ...]:
+        """The columns of the published file in which a cell without rows has no value."""
+        return tuple(name for each in self.of if each.what in OF_ROWS for name in each.published)
+
     def lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattice of each such column; of one whose statistics say nothing, its bounds'."""
         return tuple(self._lattice(name, contract) for name in self.columns)
+
+    def clipped_lattices(self, contract: Contract) -> tuple[ValueLattice, ...]:
+        """Return the lattices, of columns and the weight, whose clip is narrower than the contract's bounds."""
+        weights = () if self.survey_weight is None else (self.survey_weight.lattice(contract),)
+        found = {replace(each, weight=None) for each in (*self.lattices(contract), *weights)}
+        bounds = {each: contract.column(each.column).domain.value_bounds for each in found}
+        cut = (each for each, ends in bounds.items() if ends and (each.low > ends[0] or each.high < ends[1]))
+        return tuple(sorted(cut, key=lambda each: each.name))
 
     def _lattice(self, name: str, contract: Contract) -> ValueLattice:
         weight = None if self.survey_weight is None else self.survey_weight.lattice(contract)

@@ -6,10 +6,12 @@ that the noise exceeds with probability p at most, x accepts
     v ≤ q(5 %)                             x = 0: nothing under zero speaks against it
     x - q(4.5 %) ≤ v ≤ x + q(0.5 %)        0 < x < split
     x - q(2.5 %) ≤ v ≤ x + q(2.5 %)        x ≥ split = 2 q(2.5 %)
-so that whatever a cell holds, its interval misses it in 5 % of draws at most. That holds cell by cell, needs no prior
-and no other cell, and stays true for any selection of cells that does not look at their noise. Small counts spend
-their 5 % on the side of zero, where most cells of a wide table lie: that makes the intervals of empty cells a sixth
-shorter than noise alone would.
+so that whatever a cell holds, its interval misses it in 5 % of draws at most. A noisy value below 0 has the interval
+of 0: from 0 to q(4.5 %), one-sided. Its own, of which a value far below 0 leaves the one point 0, would tell counts
+apart that the noise does not. That only adds to intervals. They hold cell by cell, need no prior and no other cell,
+and hold for any selection of cells that does not look at their noise. Small counts spend
+their 5 % on the side of zero, where most cells of a wide table lie: that makes the intervals of empty cells shorter
+than noise alone, cut at 0 in the same way, would.
 A published interval is made to hold its refined count too; it only grows by that.
 
 Bootstrap intervals (of `posterior`) are far shorter and hold 95 % of all cells, but of the small counts among many
@@ -176,11 +178,12 @@ class _Reach:
         )
 
     def ends(self, noisy: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the least and the largest count that accept each noisy value."""
+        """Return the least and the largest count that accept each noisy value, or 0 where that is negative."""
+        noisy = np.maximum(noisy, 0)
         # The least count that accepts v: 0 up to q(5 %), then v - q(0.5 %), and v - q(2.5 %) from the split on.
         small, large = noisy - self.small_above, noisy - self.large
         positive = np.where(small < self.split, np.maximum(small, 1), np.maximum(large, self.split))
         lower = np.where(noisy <= self.zero, 0, positive)
         # The largest: v + q(2.5 %) from the split on, v + q(4.5 %) below it.
         upper = noisy + self.large
-        return lower, np.where(upper >= self.split, upper, np.maximum(noisy + self.small_below, 0))
+        return lower, np.where(upper >= self.split, upper, noisy + self.small_below)

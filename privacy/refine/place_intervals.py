@@ -4,7 +4,8 @@ The estimate of a cell, or of a sum of cells, before it is made whole and non-ne
 variance that `place_estimates` gives; its noise is a weighted sum of discrete Gaussians. The interval is the estimate
 plus and minus two deviations and half a row, so that the whole numbers of a single draw are not cut between two. An
 exact count is whole and not negative, so that the ends are rounded inwards and cut at 0: no exact count is lost by
-that. At last it is widened to hold what is published.
+that. An estimate below 0 has the upper end of 0, so that noise alone leaves no interval of one point. At last it is
+widened to hold what is published.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def interval_ends(
     middle = np.rint(estimates / GRID) * GRID
     reach = np.ceil(REACH * deviations / GRID) * GRID + 0.5
     lower = np.maximum(np.ceil(middle - reach), 0).astype(np.int64)
-    upper = np.maximum(np.floor(middle + reach), 0).astype(np.int64)
+    upper = np.floor(np.maximum(middle, 0) + reach).astype(np.int64)
     return np.minimum(lower, published), np.maximum(upper, published)
 
 

@@ -4,25 +4,28 @@ Each statistic has a point estimate and the ends of its 95 % interval. In which 
 
     count   whole and not below 0; so are the ends. With a survey weight, in steps of the weight
     sum     in steps of the column's lattice, times those of a weight; where the clip has one sign, of that sign
-    ratio   from 0 on; infinite, or without an upper end, where the lower sum cannot be told from 0
-    variance    of the rows, at most that of values at both ends of the clip; all of that where nothing can be told;
-            of sd the roots
+    ratio   from 0 on; without an upper end where the lower sum cannot be told from 0
+    variance    of the rows, at most that of values at both ends of the clip; of sd the roots
     effective_size    from 0 on, by the sums of weights and of their squares
-    mean    within the clip; its interval is a Fieller set, and the whole clip where nothing can be told
-    quantile    a value of the column's lattice; of all quantiles of a column at once; the chosen one where one is
+    mean    within the clip; its interval is a Fieller set
+    quantile    within the clip; of all quantiles of a column at once; the chosen one where one is
     units, distinct    whole, from 0 to the values that the contract declares; so are the ends
+
+The first two and the last, which add up, keep all digits; the others have those that `published_digits` allows. Of
+a cell whose rows cannot be told from 0 there is no mean, variance, ratio or quantile: it is missing where `near_zero`
+is true, and where the noisy number of rows with a value is not above its noise.
 
 A count of a table with several columns is the average of those that their sums give, and of a tree
 where there are none. `near_zero` marks cells whose
 count cannot be told from 0. Noisy numbers are unbiased; cut to what is possible, those of small cells lie a little
-high on average. A cell that the contract excludes has nobody: counts and sums 0, and the whole clip for a mean.
+high on average. A cell that the contract excludes has nobody: counts and sums are 0.
 Basic operations on doubles give the same bits on every machine, and quantiles of the noise have six digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -37,7 +40,7 @@ from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, SPREADS
+from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, OF_ROWS, QUANTILES, SPREADS
 from contracts.release.statistics import StatisticsProduct
 from contracts.release.statistics_table import NEAR_ZERO, REFINED, StatisticsTable
 from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
@@ -57,6 +60,8 @@ from privacy.statistics.estimates import (
 from privacy.statistics.key_counts import KeyCountNumbers
 from privacy.statistics.moments import NoisyMoments
 from privacy.statistics.noise_quantiles import even_quantile, six_digits_up
+from privacy.statistics.published_digits import published_digits
+from privacy.statistics.quantile_method import column_choice_share
 from privacy.statistics.quantiles import estimate_quantiles, tree_count_error, tree_counts
 from privacy.statistics.ratios import NoisySums, estimate_ratios
 from privacy.statistics.refined_counts import NoisyCounts, refine_counts
@@ -96,6 +101,17 @@ class NoisyNumbers:
         above, below, missing = self._parts
         terms: dict[str, Any] = {"width": self._lattice.width, "event": self.event, "confidence": CONFIDENCE}
         return estimate_counts(above, below, missing, **terms)
+
+    @property
+    def lacks_rows(self) -> NDArray[np.bool_]:
+        """Return which cells have no more rows with a value than the noise makes; they have no mean."""
+        if self.addends is None or isinstance(self.addends, WeightedCount | DistinctCount):
+            raise ValueError("no column was added up")
+        lattice, values, addends = self.addends.lattice, self.values, self.addends
+        if lattice.counts_missing:
+            without, values = replace(lattice, counts_missing=False), values[..., :-1]
+            addends = without if isinstance(addends, ValueLattice) else replace(addends, lattice=without)
+        return np.asarray(NoisyNumbers(values, self.event, addends).counts.lower <= 0)
 
     @property
     def _parts(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
@@ -189,7 +205,7 @@ def table_values(
     Returns:
         Columns: for each statistic its estimates and the ends of its intervals; then `near_zero`, but where nothing
         tells how many rows a cell has. Under a rule also which cells are suppressed, whose other columns hold 0 and
-        are published as missing. Shape of the cells.
+        are published as missing. So is what is NaN: what a cell without rows has none of. Shape of the cells.
     Privacy: post-processing.
     """
     counts = _counts(list(drawn.values())) if counted is None else counted.counts
@@ -200,9 +216,15 @@ def table_values(
             values: tuple[NDArray[Any], ...] = _whole(counts, weight)
         else:
             values = _of_columns(each, drawn, chosen or {})
-        empty = _of_nobody(each, drawn.get(each.key))
-        for name, array, nobody in zip(each.published, values, empty, strict=True):
-            columns[name] = np.where(impossible, np.asarray(nobody, dtype=array.dtype), array + 0)  # -0 becomes 0
+        if each.what in (*OF_ROWS, EFFECTIVE_SIZE):
+            values = _rounded(each, table, values, drawn[each.key], is_chosen=str(each.column) in (chosen or {}))
+        nothing, empty = (np.nan, impossible) if each.what in OF_ROWS else (0, impossible)
+        if each.what in OF_ROWS and counts is not None:
+            empty = impossible | (counts.lower <= 0)
+            for term in each.terms:
+                empty = empty | drawn[term.key].lacks_rows
+        for name, array in zip(each.published, values, strict=True):
+            columns[name] = np.where(empty, np.asarray(nothing, dtype=array.dtype), array + 0)  # -0 becomes 0
     if counts is not None:
         columns[NEAR_ZERO] = (counts.lower <= 0) | impossible
     if refined is not None:
@@ -211,7 +233,8 @@ def table_values(
         return columns
     numbers = [(each.values, each.addends, each.event) for each in drawn.values()]
     gone = suppressed_cells(minimum_frequency, numbers) & ~impossible
-    return {**{name: np.where(gone, array.dtype.type(0), array) for name, array in columns.items()}, SUPPRESSED: gone}
+    lacking = {name: array.dtype.type(np.nan if name in table.may_lack else 0) for name, array in columns.items()}
+    return {**{name: np.where(gone, lacking[name], array) for name, array in columns.items()}, SUPPRESSED: gone}
 
 
 def refined_tables(
@@ -329,16 +352,25 @@ def _of_columns(
     return np.rint(value / step) * unit, np.floor(sums.lower / step) * unit, np.ceil(sums.upper / step) * unit
 
 
-def _of_nobody(statistic: Statistic, drawn: NoisyNumbers | None) -> tuple[float, ...]:
-    """Return what a cell has that can hold nobody."""
-    if statistic.over is not None:
-        return np.inf, 0.0, np.inf
-    if statistic.what not in ("mean", QUANTILES, *SPREADS) or drawn is None:
-        return 0.0, 0.0, 0.0
-    if drawn.addends is None or isinstance(drawn.addends, DistinctCount):
-        return 0.0, 0.0, 0.0
+def _rounded(
+    statistic: Statistic,
+    table: StatisticsTable,
+    values: Sequence[NDArray[Any]],
+    drawn: NoisyNumbers,
+    *,
+    is_chosen: bool,
+) -> tuple[NDArray[Any], ...]:
+    """Round each estimate of a statistic, with its ends, to the digits that its error allows."""
+    if drawn.addends is None or isinstance(drawn.addends, WeightedCount | DistinctCount):
+        raise ValueError("no column was added up")
     low, high = float(drawn.addends.lattice.low), float(drawn.addends.lattice.high)
+    least, most = (low, high) if statistic.what in ("mean", QUANTILES) else (0.0, np.inf)
     if statistic.what in SPREADS:
         most = (high - low) ** 2 / 4 if statistic.what == "variance" else (high - low) / 2
-        return most / 2, 0.0, most
-    return (low + (high - low) / 2, low, high) * len(statistic.estimates)
+    precision = 1.0
+    if is_chosen:  # an interval tells of the tree, which has its share of the charge; the choices have the rest
+        share = column_choice_share(table, str(statistic.column))
+        precision = min(1.0, float((1 - share) / share))
+    parts = (values[place : place + 3] for place in range(0, len(values), 3))
+    terms: dict[str, float] = {"least": least, "most": most, "precision": precision}
+    return tuple(array for part in parts for array in published_digits(*part, **terms))

@@ -40,9 +40,15 @@ UNBIASED: Final = message(
     "and no sum where all values are 0 or more. Small cells lie a little high on average for that: add up "
     "measurements/ for totals. A mean is a ratio of noisy sums within its clip"
 )
-INTERVALS: Final = message(
-    "intervals hold in 95 % of releases, cell by cell, for the noise alone. Where the count of a cell cannot be told "
-    "from 0 (near_zero), the interval of its mean may be the whole clip"
+INTERVALS: Final = message("intervals miss in at most 5 % of releases, cell by cell, for the noise alone")
+OF_ROWS_ALONE: Final = message(
+    "means, variances, ratios and quantiles are missing in cells that may have no rows: where near_zero is "
+    "true, and where the noisy number of rows with a value is not above its noise. They have no more digits than a "
+    "tenth of their standard error, half of their interval over 1.96; measurements/ has the noisy numbers in full"
+)
+OF_CLIPPED: Final = message(
+    "numbers named _clipped, and their intervals, are of the values after the clip that the spec writes. It cuts "
+    "values which the contract allows, so their intervals may miss the number of the values as they are"
 )
 SPREAD: Final = message(
     "a variance is that of the rows of a cell: the mean of squared distances from their mean. It is no estimate for "
@@ -244,9 +250,23 @@ def known_bias(run: Run) -> list[str]:
     apart = any(each.what in DISTINCTS for table in tables for each in table.of)
     ruled = statistics_product(run.facts.spec.product).minimum_frequency is not None
     sized = any(each.what == EFFECTIVE_SIZE for table in tables for each in table.of)
-    told = {RANKS: ranked, SPREAD: spread, WEIGHED: weighed, SIZED: sized, TOLD_APART: apart}
+    told = {
+        OF_ROWS_ALONE: any(table.may_lack for table in tables),
+        RANKS: ranked,
+        SPREAD: spread,
+        WEIGHED: weighed,
+        SIZED: sized,
+        TOLD_APART: apart,
+    }
     told |= {BOUNDED: any(table.quotas for table in tables), CENSORED: ruled}
     return [UNBIASED, CLIPPED, *(words for words, holds in told.items() if holds)]
+
+
+def intervals(run: Run) -> str:
+    """Say what intervals are of: of clipped values, where the spec clips."""
+    product = statistics_product(run.facts.spec.product)
+    cut = any(each.is_clipped for table in product.tables for each in table.of)
+    return joined([INTERVALS, OF_CLIPPED], SEMICOLON) if cut else INTERVALS
 
 
 STATISTICS: Final = FieldGroup(
@@ -257,7 +277,7 @@ STATISTICS: Final = FieldGroup(
         public("measured", "What was drawn, with its noise.", lambda run: measured_draws(run.facts)),
         public("clips", "The clips that the run found, the draws that they cost, and the rows that they cut.", clips),
         public("known_bias", "What numbers are known to get wrong.", known_bias),
-        public("intervals", "What the intervals say.", lambda run: INTERVALS),
+        public("intervals", "What the intervals say.", intervals),
     ),
 )
 CHANGED: Final = (

@@ -11,6 +11,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.message import message
+from contracts.release.statistic import CLIPPED
 from contracts.release.statistic_forms import DISTINCTS, EFFECTIVE_SIZE, RATIO
 from contracts.release.statistics_table import NEAR_ZERO, REFINED
 from contracts.release.tables.minimum_frequency import SUPPRESSED
@@ -29,6 +30,7 @@ from tasks.records.unpublished import Published
 from tasks.records.values import Values
 
 _WORDS: Final = {"sd": "standard deviation"}
+LACKING: Final = " Missing where the noisy number of rows with a value is not above its noise."
 
 
 class StatisticsTableStatement(Statement):
@@ -139,6 +141,8 @@ class StatisticsRecordPart:
         }
         for statistic in table["statistics"]:
             what, _, column = statistic.partition("_")
+            cut = column not in clips and column.endswith(CLIPPED)  # a column of the contract may end so too
+            column = column.removesuffix(CLIPPED) if cut else column
             upper, _, lower = column.partition("_over_")
             if what == RATIO and upper in clips and lower in clips:
                 found |= _ratio_columns(statistic, upper, lower)
@@ -151,13 +155,15 @@ class StatisticsRecordPart:
                 continue
             of, what = (column,) if column in clips else (), _WORDS.get(what, what)
             rest = f" {column}, its values clipped to {clips[column]}" if of else " rows"
+            not_of = ", and not of its values as they are" if cut else ""
+            lacks = "" if what in ("count", "sum") else LACKING
             if "survey_weight" in table:
                 weight = table["survey_weight"]
                 rest += f", weighted by {weight['column']} clipped to {weight['clip']}"
                 of = (*of, weight["column"])
-            found[statistic] = DataColumn(f"Noisy {what} of{rest}.", of)
+            found[statistic] = DataColumn(f"Noisy {what} of{rest}.{lacks}", of)
             for end, word in (("low", "Lower"), ("high", "Upper")):
-                means = f"{word} end of a 95 % interval of the exact {what} of{rest}."
+                means = f"{word} end of a 95 % interval of the exact {what} of{rest}{not_of}."
                 found[f"{statistic}_{end}"] = DataColumn(means, of)
         return found
 
@@ -182,7 +188,7 @@ def _size_columns(statistic: str, weight: Mapping[str, str]) -> dict[str, DataCo
 def _ratio_columns(statistic: str, upper: str, lower: str) -> dict[str, DataColumn]:
     """Describe a ratio and its interval."""
     what, of = f"ratio of the sum of {upper} to that of {lower}", (upper, lower)
-    found = {statistic: DataColumn(f"Noisy {what}, their values clipped.", of)}
+    found = {statistic: DataColumn(f"Noisy {what}, their values clipped.{LACKING}", of)}
     for end, word in (("low", "Lower"), ("high", "Upper")):
         found[f"{statistic}_{end}"] = DataColumn(f"{word} end of a 95 % interval of the exact {what}.", of)
     return found

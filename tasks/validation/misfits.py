@@ -110,6 +110,7 @@ class Misfits:
         broken_gates: names of the gates that stop the release.
         dropped: the rows of units with more than the contract's bound that are left out; those of links are columns.
         repeated: where each row is a unit, columns that look like an id of people and repeat: name, rows, different.
+        clips: what the clips of the spec cut, by clip and by cell; see `clip_misfits`.
     """
 
     rows: int
@@ -117,6 +118,7 @@ class Misfits:
     broken_gates: tuple[str, ...]
     dropped: int = 0
     repeated: tuple[tuple[str, int, int], ...] = ()
+    clips: tuple[ColumnMisfits, ...] = ()
 
     def __repr__(self) -> str:
         """Show nothing."""
@@ -124,8 +126,8 @@ class Misfits:
 
     @property
     def clean(self) -> bool:
-        """Whether no check of a column failed, and nothing is wrong with ids."""
-        return all(each.clean for each in self.columns) and not self.dropped and not self.repeated
+        """Whether no check of a column failed, no clip cuts a row, and nothing is wrong with ids."""
+        return all(each.clean for each in (*self.columns, *self.clips)) and not self.dropped and not self.repeated
 
     @property
     def notes(self) -> list[Message]:
@@ -146,8 +148,8 @@ class Misfits:
         return bool(self.above(share)) or any(rows - values > share * self.rows for _, rows, values in self.repeated)
 
     def above(self, share: Fraction) -> tuple[ColumnMisfits, ...]:
-        """Return the columns of which more than this share of the rows is astray."""
-        return tuple(each for each in self.columns if each.share > share)
+        """Return the columns, clips and cells of which more than this share of the rows is astray."""
+        return tuple(each for each in (*self.columns, *self.clips) if each.share > share)
 
 
 def misfits(table: PrivateTable, contract: Contract, *, folder: Path, memory_limit: str) -> Misfits:
@@ -309,5 +311,9 @@ def to_json(found: Misfits, share: Fraction) -> dict[str, Any]:
                 "looks_like": list(each.notations),
             }
             for each in found.columns
+        ],
+        "clips": [
+            {"clip": each.column, "rows": each.rows, "clipped": each.clipped, "share": float(each.share)}
+            for each in found.clips
         ],
     }

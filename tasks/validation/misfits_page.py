@@ -65,7 +65,7 @@ def misfits_page(found: Misfits, *, release: str, share: Fraction, code: Code = 
         above=[each.column for each in found.above(share) if not each.is_key],
         left_out=[each.column for each in found.above(share) if each.is_key],
         linked=any(each.is_key for each in found.columns),
-        columns=[_row(each, share) for each in found.columns],
+        columns=[_row(each, share) for each in (*found.columns, *found.clips)],
         others=[(other, "日本語" if other == "ja" else "English") for other in LANGUAGES if other != code],
         file=lambda other: page_file(Path(), other).name,
         style=style(PAGE_FOLDER / "record.css"),

@@ -78,10 +78,10 @@ def first_difference(found: NDArray[Any], expected: NDArray[Any], *, tolerance: 
 
 
 def _alike(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
-    """Compare numbers; doubles by their bits, since 0 has two signs, which equal each other."""
+    """Compare numbers; doubles by their bits, since 0 has two signs, which equal each other. NaN is no number."""
     same: NDArray[np.bool_] = found == expected
     if found.dtype == np.float64 and expected.dtype == np.float64:
-        same = same & (np.signbit(found) == np.signbit(expected))
+        same = (same & (np.signbit(found) == np.signbit(expected))) | (np.isnan(found) & np.isnan(expected))
     return same
 
 

@@ -180,9 +180,11 @@ class StatisticsMaking:
         _, made = facts.summarized
         formats, formulas = facts.spec.publish.formats, facts.spec.publish.formulas
         files: list[WrittenFile] = []
+        lacking = {each.name: each.may_lack for each in statistics_product(facts.spec.product).tables}
         for table in made.tables:
             beside = () if facts.spec.publish.labels is None else facts.contract.beside(table.columns)
-            tidy = Tidy(facts.contract, table.columns, shown_values(table.values), beside=beside)
+            shown = shown_values(table.values, lacking[table.name])
+            tidy = Tidy(facts.contract, table.columns, shown, beside=beside)
             named = f"{DATA}/{table.name}"
             files.append(tidy.write(folder, f"{named}.parquet", draw=table.draws[0], marks=marks))
             if "parts" in formats:

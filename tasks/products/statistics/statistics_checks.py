@@ -203,7 +203,9 @@ class StatisticsChecks(DrawnChecks[StatisticsRecord, StatisticsMeaning]):
         terms: dict[str, Any] = {"cells": self._contract, "clique": table.by, "values": _types(expected)}
         if SUPPRESSED in expected:  # what is missing reads as the zeros that were made of it
             terms["marks"] = {name: array.dtype.type(0).item() for name, array in expected.items()}
-            terms["marks"].pop(SUPPRESSED)
+            for unmarked in (SUPPRESSED, *table.may_lack):
+                terms["marks"].pop(unmarked)
+        terms["may_lack"] = table.may_lack
         if self._record.replay.labels is not None:
             terms["beside"] = self._contract.beside(table.by)
         return self._compare_table(files, name, expected, read=read_parquet, read_csv=read_csv_table, terms=terms)

@@ -9,7 +9,7 @@ Rows are made and written piece by piece, so that memory does not grow with the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import RawIOBase
 from math import prod
@@ -191,14 +191,18 @@ def _hidden(values: ColumnValues, suppressed: NDArray[np.bool_]) -> ColumnValues
     return {**masked, SUPPRESSED: suppressed}
 
 
-def shown_values(values: ColumnValues) -> ColumnValues:
-    """Mask all values of suppressed cells, which are written as missing; all are there where no column marks such."""
+def shown_values(values: ColumnValues, may_lack: Collection[str] = ()) -> ColumnValues:
+    """Mask what is written as missing: all values of suppressed cells, and what is NaN of columns that may lack some.
+
+    Such a column may hold missing values in every version, whether or not it does in this one.
+    """
     gone = values.get(SUPPRESSED)
-    if gone is None:
-        return values
-    mask = np.asarray(gone, dtype=np.bool_)
-    masked = {name: np.ma.MaskedArray(array, mask=mask) for name, array in values.items() if name != SUPPRESSED}
-    return {**masked, SUPPRESSED: gone}
+    shown: dict[str, NDArray[np.generic]] = {}
+    for name, array in values.items():
+        mask = np.isnan(array) if name in may_lack else None  # NaN in suppressed cells too
+        mask = gone if mask is None and name != SUPPRESSED else mask
+        shown[name] = array if mask is None else np.ma.MaskedArray(array, mask=np.asarray(mask, dtype=np.bool_))
+    return shown
 
 
 class Tidy:

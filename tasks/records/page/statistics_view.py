@@ -56,6 +56,7 @@ KINDS: Final = {
     "distinct": message("different values"),
     "effective_size": message("effective sample sizes"),
 }
+TOO_FEW: Final = message("too few rows with a value")
 _ZOOM: Final = 4
 """Means are drawn on the scale of their clip, or on a part of it where they all lie in less than so much of it."""
 
@@ -135,13 +136,17 @@ class _Version:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What is published of one statistic: estimates and ends of intervals, one number a cell, row-major."""
+    """What is published of one statistic: estimates and ends of intervals, one number a cell, row-major.
+
+    Where a number is missing, all three are 0, or the clip.
+    """
 
     statistic: Statistic
     values: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     lattice: ValueLattice | None
+    missing: NDArray[np.bool_]
 
     @property
     def clip(self) -> tuple[float, float] | None:
@@ -231,7 +236,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
                     statistic_name(each.statistic),
                     each.values,
                     (each.lower, each.upper),
-                    known=~(impossible | near | suppressed),
+                    known=~(impossible | near | suppressed | each.missing),
                     never_negative=each.statistic.what in (COUNT, "sum", *DISTINCTS),
                 ),
             )
@@ -253,7 +258,12 @@ def _single(table: StatisticsTable) -> list[Statistic]:
 
 def _numbers(statistic: Statistic, data: pa.Table, lattice: ValueLattice | None) -> _Numbers:
     values, lower, upper = (published_column(data, name).astype(np.float64) for name in statistic.published)
-    return _Numbers(statistic, values, lower, upper, lattice)
+    missing = np.asarray(data.column(statistic.published[0]).is_null().to_numpy(), dtype=np.bool_)
+    found = _Numbers(statistic, values, lower, upper, lattice, missing)
+    if found.clip is None or not missing.any():
+        return found
+    ends = (np.where(missing, end, own) for end, own in zip(found.clip, (lower, upper), strict=True))
+    return _Numbers(statistic, np.where(missing, found.clip[0], values), *ends, lattice, missing)
 
 
 def _chosen(
@@ -286,7 +296,9 @@ def _bars(numbers: _Numbers, cells: Sequence[tuple[int, str, str]], places: Plac
     for cell, label, mark in cells:
         value, low, high = (float(each[cell]) for each in (numbers.values, numbers.lower, numbers.upper))
         shown, interval = "–", "–"
-        if mark not in (IMPOSSIBLE, TOO_SMALL):
+        if mark not in (IMPOSSIBLE, TOO_SMALL) and numbers.missing[cell]:
+            interval = TOO_FEW
+        elif mark not in (IMPOSSIBLE, TOO_SMALL):
             # Weighted counts may be in broken steps.
             whole = numbers.statistic.what in (COUNT, *DISTINCTS) and value == round(value)
             shown, lowest, highest = readable(value, low, high, whole=whole)

@@ -17,7 +17,12 @@ OPEN: Final = message("no upper end")
 
 
 def statistic_name(statistic: Statistic) -> str:
-    """Name a statistic in words."""
+    """Name a statistic in words; one of clipped values says so, as its column does."""
+    named = _plain_name(statistic)
+    return message("{statistic} (clipped)", statistic=named) if statistic.is_clipped else named
+
+
+def _plain_name(statistic: Statistic) -> str:
     if statistic.what in DISTINCTS:
         return distinct_name(statistic.column)
     if statistic.column is None:

@@ -5,7 +5,7 @@ Only bytes whose checksum is signed are parsed here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -71,6 +71,7 @@ def read_parquet(
     values: Types,
     marks: Mapping[str, int] | None = None,
     beside: Beside = (),
+    may_lack: Collection[str] = (),
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a published Parquet file.
 
@@ -82,6 +83,7 @@ def read_parquet(
         values: Arrow type of each column after the labels.
         marks: of a table with suppressed cells, what stands for a missing value, by column.
         beside: of each label column, what must stand in columns beside it.
+        may_lack: the columns of doubles in which a value may be missing; it is read as NaN, which none may be.
     Returns:
         tuple: the value columns, one value a row (None where they cannot be read), and what is wrong.
     """
@@ -96,7 +98,7 @@ def read_parquet(
             return None, findings
         table = file.read()
         table.validate(full=True)
-        return _columns(table, where, cells, clique, values, marks, beside)
+        return _columns(table, where, cells, clique, values, marks, beside, may_lack)
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
 
@@ -110,6 +112,7 @@ def read_csv_table(
     values: Types,
     marks: Mapping[str, int] | None = None,
     beside: Beside = (),
+    may_lack: Collection[str] = (),
     formulas: Formulas | None,
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Read a published CSV file; arguments and result as for `read_parquet`, `formulas` as the record says."""
@@ -117,7 +120,9 @@ def read_csv_table(
         table = plain_texts(read_csv(data, csv_types(clique, values, beside), formulas=formulas), beside)
         rows = cells.cells(clique), _EACH_CELL
         findings = check_form(table.schema, table.num_rows, where, clique, values, expected=rows, beside=beside)
-        return (None, findings) if findings else _columns(table, where, cells, clique, values, marks, beside)
+        return (
+            (None, findings) if findings else _columns(table, where, cells, clique, values, marks, beside, may_lack)
+        )
     except UNREADABLE as error:
         return None, [Finding(where, "the file", printable(str(error)), "a whole CSV file", MISFIT)]
 
@@ -224,13 +229,17 @@ def _columns(
     values: Types,
     marks: Mapping[str, int] | None,
     beside: Beside,
+    may_lack: Collection[str],
 ) -> tuple[ColumnArrays | None, list[Finding]]:
     """Check for nulls and for the labels in row-major order; return the value columns."""
     if marks:
         table, findings = filled(table, where, marks)
         if findings:
             return None, findings
-    findings = check_whole(table, where, (*clique, *values))
+    findings = check_whole(table, where, [*clique, *(name for name in values if name not in may_lack)])
+    for name in may_lack:
+        if pc.any(pc.is_nan(table.column(name))).as_py():
+            findings.append(Finding(where, f"column {printable(name)}", "NaN", "a number, or no value", MISFIT))
     if findings:
         return None, findings
     for place, name in enumerate(clique):

@@ -9,12 +9,14 @@ import jsonschema
 import pytest
 import yaml
 
+from contracts.domains.value_lattices import one_step_wider
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import ReleaseSpec, load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
 from contracts.release.statistic import Statistic
 from contracts.release.statistics import StatisticsProduct, statistics_product
 from contracts.release.statistics_rules import statistics_problems
+from contracts.release.statistics_table import StatisticsTable
 from tests.contracts.samples import SPEC as TABLES
 from tests.contracts.samples import column, contract_of, line_of, loaded, replaced, write
 
@@ -71,7 +73,10 @@ def test_a_spec_of_statistics_loads_with_names_lattices_and_weights(tmp_path: Pa
     assert (income.low, income.high, income.step, income.width, income.parts) == (0, 1, Decimal("0.1"), 10, 2)
     assert (age.low, age.high, age.step, age.width) == (20, 90, 7, 10)
     assert product.names(contract) == ("age", "sex", "job", "income")
-    assert len(product.lattices(contract)) == 3
+    assert len(product.lattices(contract)) == 5
+    cut = pay.clipped_lattices(contract)
+    assert [(each.column, each.low, each.high) for each in cut] == [("age", 20, 90), ("income", 0, 1)]
+    assert {one_step_wider(each) for each in cut} < set(product.lattices(contract))
     assert (product.keeps_total, product.reads_rows) == (False, False)
 
 
@@ -79,7 +84,22 @@ def test_the_columns_of_a_file_are_statistics_with_their_ends(tmp_path: Path) ->
     sex, pay = product_of(tmp_path).tables
     ends = [f"{name}{end}" for name in ("count", "mean_age") for end in ("", "_low", "_high")]
     assert sex.published_columns == ("sex", *ends, "near_zero")
-    assert pay.published_columns[:4] == ("job", "sex", "sum_income", "sum_income_low")
+    assert pay.published_columns[:4] == ("job", "sex", "sum_income_clipped", "sum_income_clipped_low")
+
+
+def test_what_a_written_clip_cuts_is_named_clipped() -> None:
+    """By the spec alone: a clip is one of its column in the whole table; without one the contract's bounds are it."""
+    ratio = "{ratio: {sum: x}, over: {sum: y, clip: [0, 5]}}"
+    table = StatisticsTable.model_validate(
+        yaml.safe_load(f"{{of: [count, {{mean: x}}, {{sd: y}}, {{quantiles: [0.5], of: y}}, {ratio}, {{sum: z}}]}}")
+    )
+    names = [name for each in table.of for name in each.estimates]
+    clipped = ["sd_y_clipped", "q50_y_clipped", "ratio_x_over_y_clipped"]
+    assert names == ["count", "mean_x", *clipped, "sum_z"]
+    private = yaml.safe_load("{of: [{mean: x, clip: private}, {quantiles: [0.5], of: x}]}")
+    found = StatisticsTable.model_validate(private)
+    assert [each.estimates for each in found.of] == [("mean_x_clipped",), ("q50_x",)]
+    assert StatisticsTable.model_validate(private).model_dump(mode="json") == found.model_dump(mode="json")
 
 
 def test_a_table_without_columns_is_of_all_rows(tmp_path: Path) -> None:

@@ -62,21 +62,21 @@ def of(errors: PrivateStatisticErrors, table: str, statistic: str) -> StatisticE
 def test_every_statistic_of_every_table_is_compared_and_close(errors: PrivateStatisticErrors) -> None:
     """At an epsilon of 15: counts within 10 rows, means within 1; laws of the noise give 1e-9 for more."""
     assert {name: [*each] for name, each in errors.tables.items()} == {
-        "ward": ["count", "mean_age", "variance_age", "sum_bill", "mean_bill"],
+        "ward": ["count", "mean_age_clipped", "variance_age_clipped", "sum_bill", "mean_bill"],
         "middle": ["q50_age", "q90_age"],
-        "insured": ["ratio_bill_over_age"],
+        "insured": ["ratio_bill_over_age_clipped"],
         "all": ["count", "mean_bill"],
         "floor": ["count"],
     }
     assert of(errors, "ward", "count").largest < 40
-    assert of(errors, "ward", "mean_age").largest < 4
+    assert of(errors, "ward", "mean_age_clipped").largest < 4
     assert of(errors, "middle", "q50_age").largest < 4
     assert of(errors, "floor", "count").largest < 40
     for table in errors.tables.values():
         for each in table.values():
             assert each.cells > 0
             assert each.relative < 0.2
-    assert of(errors, "insured", "ratio_bill_over_age").cells == 2
+    assert of(errors, "insured", "ratio_bill_over_age_clipped").cells == 2
 
 
 def test_exact_numbers_are_those_of_the_rows(errors: PrivateStatisticErrors) -> None:
@@ -84,11 +84,11 @@ def test_exact_numbers_are_those_of_the_rows(errors: PrivateStatisticErrors) -> 
     rows = all_kinds().frame().filter(pl.col("ward") == "children")
     exact = {
         name: next(cell.exact for cell in of(errors, table, name).worst if cell.labels == ("children",))
-        for table, name in (("ward", "count"), ("ward", "mean_age"), ("middle", "q50_age"))
+        for table, name in (("ward", "count"), ("ward", "mean_age_clipped"), ("middle", "q50_age"))
     }
     ages = rows["age"].drop_nulls()
     assert exact["count"] == len(rows)
-    assert exact["mean_age"] == pytest.approx(float(ages.clip(10, 60).mean()))  # type: ignore[arg-type]
+    assert exact["mean_age_clipped"] == pytest.approx(float(ages.clip(10, 60).mean()))  # type: ignore[arg-type]
     assert exact["q50_age"] == sorted(ages.clip(0, 99))[-(-len(ages) // 2) - 1]
     [weighed] = of(errors, "all", "count").worst
     assert weighed.exact == float(all_kinds().frame()["age"].clip(0, 99).sum())
@@ -96,13 +96,13 @@ def test_exact_numbers_are_those_of_the_rows(errors: PrivateStatisticErrors) -> 
 
 def test_what_a_clip_cuts_off_stands_beside_the_error(errors: PrivateStatisticErrors) -> None:
     """Ages lie evenly from 0 to 99 with tails, so a mean of those from 10 to 60 is off by more than noise."""
-    clipped = of(errors, "ward", "mean_age")
+    clipped = of(errors, "ward", "mean_age_clipped")
     assert clipped.rmse_unclipped is not None
     assert clipped.rmse_unclipped > 5 > clipped.rmse
     assert clipped.bias_unclipped is not None
     assert clipped.bias_unclipped < -5
     assert of(errors, "ward", "sum_bill").rmse_unclipped is None
-    assert of(errors, "insured", "ratio_bill_over_age").rmse_unclipped is None
+    assert of(errors, "insured", "ratio_bill_over_age_clipped").rmse_unclipped is None
 
 
 def test_a_clip_that_the_run_found_is_the_one_compared_with(worlds: Worlds, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_clip_that_the_run_found_is_the_one_compared_with(worlds: Worlds, tmp_
     version = worlds.published(clipped_by_the_run())
     found = evaluated(version, clipped_by_the_run(), tmp_path)
     ages, *_ = load(version.folder / "record.json")["replay"]["clips"]
-    mean, middle = of(found, "ward", "mean_age"), of(found, "ward", "q50_age")
+    mean, middle = of(found, "ward", "mean_age_clipped"), of(found, "ward", "q50_age")
     assert (mean.rmse_unclipped is None) == ((float(ages["low"]), float(ages["high"])) == (0, 99))
     assert mean.rmse_unclipped != mean.rmse
     assert mean.largest < 5
@@ -215,6 +215,6 @@ def test_a_sum_within_a_quota_is_compared_with_the_cut_sums_and_with_the_whole_o
 ) -> None:
     """Some 33,000 of a ward are cut off; noise of a scale of 190 makes up 4,000 with probability below 1e-8."""
     scenario = replace(within_quotas(), epsilon="15", release="quotas-scored")
-    scored = of(evaluated(worlds.published(scenario), scenario, tmp_path), "ward", "sum_bill")
+    scored = of(evaluated(worlds.published(scenario), scenario, tmp_path), "ward", "sum_bill_clipped")
     assert scored.bias_unclipped is not None
     assert scored.largest < 4000 < 20_000 < -scored.bias_unclipped

@@ -49,23 +49,24 @@ def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenar
     assert (table["variance_age"] <= table["variance_age_high"]).all()
     every = pl.read_parquet(version.folder / "data/all.parquet")
     for end in ("", "_low", "_high"):
-        assert every[f"sd_bill{end}"].to_list() == every[f"variance_bill{end}"].sqrt().to_list()
+        roots = every[f"variance_bill_clipped{end}"].sqrt().to_list()
+        assert every[f"sd_bill_clipped{end}"].to_list() == pytest.approx(roots, rel=0.05)
 
 
 def test_where_nothing_counts_rows_no_cell_is_called_empty(worlds: Worlds) -> None:
     """A sum alone has no count beside it; another column's sum, or a variance, brings one."""
     version = worlds.published(laplace())
     found = {path.stem: pl.read_parquet(path).columns for path in (version.folder / "data").glob("*.parquet")}
-    assert found["only"] == ["floor", "sum_age", "sum_age_low", "sum_age_high"]
+    assert found["only"] == ["floor", *(f"sum_age_clipped{end}" for end in ("", "_low", "_high"))]
     assert all(columns[-1] == "near_zero" for name, columns in found.items() if name != "only")
 
 
-def test_cells_that_hold_nobody_have_all_that_is_possible(worlds: Worlds) -> None:
+def test_cells_that_hold_nobody_have_no_deviation(worlds: Worlds) -> None:
     """Ages from 75 on are excluded among children."""
     version = worlds.published(laplace())
     rows = pl.read_parquet(version.folder / "data/zeros.parquet").rows(named=True)
     (empty,) = [row for row in rows if row["ward"] == "children" and str(row["age"]).startswith("75")]
-    assert [empty[f"sd_bill{end}"] for end in ("_low", "", "_high")] == [0, 225, 450]
+    assert [empty[f"sd_bill{end}"] for end in ("_low", "", "_high")] == [None, None, None]
     assert [empty[f"sum_bill{end}"] for end in ("_low", "", "_high")] == [0, 0, 0]
 
 
@@ -118,12 +119,25 @@ def _set(name: str, column: str, row: int, value: float) -> Callable[[Path], obj
     return lambda folder: set_cell(folder / name, column, row, value)
 
 
+def _deviation_of_nobody(folder: Path) -> None:
+    rows = pl.read_parquet(folder / "data/zeros.parquet")["sd_bill"].is_null()
+    set_cell(folder / "data/zeros.parquet", "sd_bill", int(rows.arg_max()), 225.0)  # type: ignore[arg-type]
+
+
+def _more_digits(folder: Path) -> None:
+    found = pl.read_parquet(folder / "data/ward.parquet")["variance_age"]
+    row = int(found.is_not_null().arg_max())  # type: ignore[arg-type]
+    set_cell(folder / "data/ward.parquet", "variance_age", row, found[row] + 0.0625)
+
+
 FORGERIES = {
     "a moment": Forgery({8}, files=_set(AGES, "noisy", 3, 10**9)),
     "a variance": Forgery({9}, files=_set("data/ward.parquet", "variance_age", 0, 1.0)),
     "an end of a variance": Forgery({9}, files=_set("data/ward.parquet", "variance_age_high", 1, 98.5)),
-    "a deviation": Forgery({9}, files=_set("data/all.parquet", "sd_bill_low", 0, 3.0)),
-    "a sum alone": Forgery({9}, files=_set("data/only.parquet", "sum_age", 0, 7.0)),
+    "a deviation of nobody": Forgery({9}, files=_deviation_of_nobody),
+    "more digits than were published": Forgery({9}, files=_more_digits),
+    "a deviation": Forgery({9}, files=_set("data/all.parquet", "sd_bill_clipped_low", 0, 3.0)),
+    "a sum alone": Forgery({9}, files=_set("data/only.parquet", "sum_age_clipped", 0, 7.0)),
     "a column that says nobody is there": Forgery(
         {9},
         files=lambda folder: edit_table(

@@ -65,7 +65,10 @@ def test_nothing_of_a_suppressed_cell_is_published(version: Version) -> None:
         gone = data.column("suppressed").to_numpy()
         assert 0 < gone.sum() < len(gone)
         for column in data.column_names[2:-1]:
-            np.testing.assert_array_equal(data.column(column).is_null().to_numpy(), gone)
+            missing = data.column(column).is_null().to_numpy()
+            if not column.startswith("mean_"):
+                np.testing.assert_array_equal(missing, gone)
+            assert missing[gone].all()
         lines = (version.folder / f"data/{name}.csv").read_text().splitlines()[1:]
         assert [line.endswith("," * 11 + "true") for line in lines] == gone.tolist()
         impossible, small = [], []

@@ -56,8 +56,8 @@ def test_every_column_of_statistics_and_of_noisy_sums_is_described(costs: Versio
         assert "Refined" not in " ".join(meanings.values())
     sets = {records["name"]: records for records in described["recordSet"]}
     bills = {field["name"]: field["description"] for field in sets["data/bills"]["field"]}
-    assert bills["sum_bill"] == "Noisy sum of bill, its values clipped to [0, 500]."
-    assert bills["mean_bill_low"].startswith("Lower end of a 95 % interval of the exact mean of bill")
+    assert bills["sum_bill_clipped"] == "Noisy sum of bill, its values clipped to [0, 500]."
+    assert bills["mean_bill_clipped_low"].startswith("Lower end of a 95 % interval of the exact mean of bill")
     assert bills["count_high"] == "Upper end of a 95 % interval of the exact count of rows."
     sums = [records for name, records in sets.items() if name.startswith("measurements/") and "part" in str(records)]
     assert len(sums) == 4
@@ -75,9 +75,9 @@ def test_what_is_added_up_is_a_source_of_sums_and_means_and_not_of_counts(costs:
         return {each["field"] for each in fields[column]["inputFields"]}
 
     for file in ("data/bills.parquet", "data/bills.csv"):
-        assert sources(file, "sum_bill") == sources(file, "mean_bill_high") == {"ward", "age", "bill"}
+        assert sources(file, "sum_bill_clipped") == sources(file, "mean_bill_clipped_high") == {"ward", "age", "bill"}
         assert sources(file, "count") == sources(file, "near_zero") == {"ward", "age"}
-    assert sources("data/all.parquet", "sum_age_low") == {"age"}
+    assert sources("data/all.parquet", "sum_age_clipped_low") == {"age"}
     noisy = next(name for name in outputs if name.startswith("measurements/") and "ward_x_age_x_bill" in name)
     assert sources(noisy, "noisy") == {"ward", "age", "bill"}
     assert "part" not in outputs[noisy]["facets"]["columnLineage"]["fields"]
