@@ -45,7 +45,7 @@ def published_digits(
     unit, inverse = np.maximum(_UNITS[place], 1.0), _INVERSES[place]
 
     def steps(numbers: Floats) -> Floats:
-        return numbers / unit * inverse
+        return np.asarray(numbers / unit * inverse)
 
     def numbers(whole: Floats) -> Floats:
         return np.asarray(np.clip(whole * unit / inverse, least, most))

@@ -40,7 +40,9 @@ UNBIASED: Final = message(
     "and no sum where all values are 0 or more. Small cells lie a little high on average for that: add up "
     "measurements/ for totals. A mean is a ratio of noisy sums within its clip"
 )
-INTERVALS: Final = message("intervals miss in at most 5 % of releases, cell by cell, for the noise alone")
+INTERVALS: Final = message(
+    "intervals hold in 95 % of releases, cell by cell, for the noise alone; one that is missing counts as holding"
+)
 OF_ROWS_ALONE: Final = message(
     "means, variances, ratios and quantiles are missing in cells that may have no rows: where near_zero is "
     "true, and where the noisy number of rows with a value is not above its noise. They have no more digits than a "
