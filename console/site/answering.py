@@ -30,7 +30,6 @@ _KINDS: Final = {
 }
 PageMaker = Callable[[Viewer], Page]
 Opened = Callable[[Viewer], tuple[int, str, str | None]]
-Archived = Callable[[Viewer], tuple[str, str, Iterator[bytes]]]
 
 
 class PageRoutes:
@@ -68,26 +67,6 @@ class PageRoutes:
         """
         viewer = self.viewer(request)
         return self._sheltered(request, lambda: _file(request, *opened(viewer), private=viewer.auditor is not None))
-
-    def archive(self, request: Request, archived: Archived) -> Response:
-        """Answer with what is put together while it is sent.
-
-        Args:
-            request: what is asked for.
-            archived: gives the name to save it under, its mark for caches, and its bytes.
-        """
-        viewer = self.viewer(request)
-
-        def answer() -> Response:
-            name, mark, pieces = archived(viewer)
-            headers = {"Content-Disposition": f'attachment; filename="{_safe(name)}"', "ETag": f'"{mark}"'}
-            if request.headers.get("if-none-match") == f'"{mark}"':
-                return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-            if request.method == "HEAD":
-                return Response(headers=headers, media_type="application/zip")
-            return StreamingResponse(pieces, headers=headers, media_type="application/zip")
-
-        return self._sheltered(request, answer)
 
     def trouble(self, request: Request, status: int) -> Response:
         """Answer that a page is not to be had."""

@@ -27,7 +27,6 @@ from console.site.auditor_routes import PlaceInPath, ReleaseInPath
 from console.site.guard import Guard
 from console.site.place_sums import add_place_sums
 from console.site.public_address import is_our_host
-from console.site.whole_version import whole_version
 from tasks.records.page.language import language
 from tasks.records.page.style import PALETTE
 
@@ -145,10 +144,6 @@ def _add_version(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get(f"/api{_VERSION}/verify")
     def verify(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
         return answering.page(request, lambda viewer: version.verify_page(site, viewer, release, number))
-
-    @app.api_route(f"{_VERSION}/whole.zip", methods=["GET", "HEAD"])
-    def whole(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
-        return answering.archive(request, lambda _: whole_version(site, release, number))
 
     @app.api_route(f"{_VERSION}/files/{{name:path}}", methods=["GET", "HEAD"])
     def file(request: Request, release: ReleaseInPath, number: PlaceInPath, name: str) -> Response:
