@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from rich.console import Console
 
 from console.run import _print
+from privacy.accounting.amounts import budget_used
+
+README = Path(__file__).resolve().parents[2] / "README.md"
 
 OUTCOME: dict[str, Any] = {
     **{"release": "few", "version": 1, "status": "published", "repeated": False, "copy": None},
@@ -56,6 +60,14 @@ def test_the_one_loss_is_the_claim_and_the_one_share_what_is_used(
     exact = capsys.readouterr().out
     assert "cap             ε = 3 at δ = 0\n" in exact
     assert "can still give  nothing more of this kind\n" in exact
+
+
+def test_the_readme_shows_what_a_run_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """Line by line, down to the account; ε = 1 under a cap of 3 is 33.4 % of the budget, rounded up."""
+    [shown] = re.findall(r"^adult-tables v1 is published\n(?:\w+ .*\n)+", README.read_text("utf-8"), re.MULTILINE)
+    told = {"release": "adult-tables", "account": "adult-1994", "used": budget_used(1, 3)}
+    _print(Console(width=200), {**OUTCOME, **told, "folder": "build/demo/releases/adult-tables/v1"})
+    assert capsys.readouterr().out.startswith(shown)
 
 
 @pytest.mark.parametrize("replay", [{}, {"rows": None}, {"rows": [1]}])
