@@ -5,8 +5,8 @@
 `--data DIR`, or SUDARE_BENCHMARK_DATA, holds adult/ and nist_acs/. Columns of more than 20 values are cut at their
 quantiles, which is fine for a public file. All tables share rho = 1/57, about (1, 1e-6), and the total is estimated
 from all of them. A table counts as worse where its mean squared error over the draws is above 1.01² times that of its
-noise by more than three standard errors. Then the time of a table, beside that of the choice of one method, which is
-what `auto` is with Laplace noise.
+noise by more than three standard errors. Then the processor time of a table, beside that of the choice of one method,
+which is what `auto` is with Laplace noise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Final
 
 import numpy as np
@@ -130,9 +130,9 @@ def times(base: dict[str, Setting]) -> list[Row]:
 
 
 def _seconds(way: Callable[[], object]) -> float:
-    start = perf_counter()
+    start = process_time()
     way()
-    return perf_counter() - start
+    return process_time() - start
 
 
 def main() -> None:

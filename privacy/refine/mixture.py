@@ -116,7 +116,8 @@ def split_losses(
         """Judge all parts on one split."""
         moved, seen = (shift / float(added))[possible], noisy + shift
         kept, known = noisy[possible] - moved, float(np.sum(moved**2))
-        return [float(np.sum((kept - _on_grid(part(seen, wider))) ** 2)) - known for part in parts.values()]
+        gaps = (np.subtract(kept, _on_grid(part(seen, wider))) for part in parts.values())
+        return [float(np.sum(np.square(gap, out=gap))) - known for gap in gaps]
 
     shifts = _shifts(noisy, event, by_columns, pairs)
     signed = np.array([[losses(shift), losses(-shift)] for shift in shifts])
@@ -184,7 +185,10 @@ def shrink_to_margins(
 
 
 def _on_grid(values: Floats) -> Floats:
-    return np.asarray(np.rint(values / STEP) * STEP)
+    steps = np.divide(values, STEP)
+    np.rint(steps, out=steps)
+    steps *= STEP
+    return steps
 
 
 def _normal(seed: PostProcessingSeed, stream: int, size: int) -> Floats:
