@@ -372,5 +372,5 @@ def _rounded(
         share = column_choice_share(table, str(statistic.column))
         precision = min(1.0, float((1 - share) / share))
     parts = (values[place : place + 3] for place in range(0, len(values), 3))
-    terms: dict[str, float] = {"least": least, "most": most, "precision": precision}
+    terms: dict[str, Any] = {"least": least, "most": most, "precision": precision}
     return tuple(array for part in parts for array in published_digits(*part, **terms))

@@ -94,13 +94,16 @@ def test_errors_are_foretold_as_they_will_be_published(mechanism: str, delta: st
         values = np.array([[half, half, 0][: draw.addends.parts]] * 2, dtype=np.int64)
         drawn[draw.addends.column] = NoisyNumbers(values, draw.event, draw.addends)
     values = table_values(table, drawn, np.array([False, True]))
-    for name, size, margin in (("count", None, 1.0), ("sum_pay", None, 1.0), ("mean_age", rows, 1e-4)):
+    for name, size, margin in (
+        ("count", None, 1.0),
+        ("sum_pay", None, 1.0),
+        ("mean_age", rows, 2e-3),
+    ):  # ends have few digits
         half_width = (values[f"{name}_high"][0] - values[f"{name}_low"][0]) / 2
         assert half_width == pytest.approx(foretold[name, size], rel=0.02, abs=margin)  # a piece of q is 1/64 wide
     assert (values["count"][0], values["mean_age"][0], values["sum_pay"][0]) == (rows, 45, 75000)
-    assert [values[name][1] for name in ("count", "sum_pay", "mean_age", "mean_age_low", "mean_age_high")] == [
-        *(0, 0, 45, 0, 90)
-    ]
+    assert [values[name][1] for name in ("count", "sum_pay")] == [0, 0]
+    assert all(np.isnan(values[f"mean_age{end}"][1]) for end in ("", "_low", "_high"))
     assert values["near_zero"].tolist() == [False, True]
 
 

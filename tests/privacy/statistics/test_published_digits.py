@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -15,7 +16,7 @@ WIDTHS = st.floats(1e-3, 2.0**30)
 
 
 def rounded(value: float, low: float, high: float) -> tuple[float, float, float]:
-    ends = {"least": -np.inf, "most": np.inf}
+    ends: dict[str, Any] = {"least": -np.inf, "most": np.inf}
     return tuple(float(each[0]) for each in published_digits(*map(np.array, ([value], [low], [high])), **ends))  # type: ignore[return-value]
 
 
