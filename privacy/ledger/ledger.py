@@ -29,7 +29,7 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger_reading import LedgerReading
 from privacy.ledger.replay.guards import Dates
 from privacy.ledger.store import schema
-from privacy.ledger.store.database import Store
+from privacy.ledger.store.database import TIMEOUT_SECONDS, Store
 from privacy.ledger.store.ledger_rows import (
     existing_account,
     set_account,
@@ -55,6 +55,7 @@ class Ledger(LedgerReading):
         signer: signs statements of all balances, at which the next charge begins to add up; see `books`.
         public_key: key whose statements are believed, where there is no signer.
         clock: gives the time written into entries (order comes from the sequence alone).
+        timeout: how long one answer of PostgreSQL is waited for [s].
     Raises:
         LedgerUnavailable: the database does not answer or cannot be opened.
         SchemaUnknown: it has another schema.
@@ -68,8 +69,9 @@ class Ledger(LedgerReading):
         clock: Clock = utc_now,
         signer: Signer | None = None,
         public_key: str | None = None,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        store, journal = Store(url), Journal(clock)
+        store, journal = Store(url, timeout=timeout), Journal(clock)
         identity = _identity(store, journal)
         known = public_key if signer is None else signer.public_key
         super().__init__(store, journal, Books(store, identity, folder=draws, signer=signer, public_key=known))

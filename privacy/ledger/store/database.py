@@ -27,6 +27,8 @@ from privacy.ledger.store.schema import head as head_table
 from privacy.ledger.store.schema import journal as journal_table
 
 _PATIENCE_SECONDS: Final = 60
+TIMEOUT_SECONDS: Final = 120.0
+"""How long one answer of PostgreSQL is waited for; longer than a queue of writers may take."""
 _CONNECT_SECONDS: Final = 10
 _CREATION_LOCK: Final = 5_713_201
 _WRITE_LOCK: Final = 5_713_202
@@ -86,13 +88,14 @@ class Store:
     Args:
         url: SQLAlchemy URL, `sqlite:///…` or `postgresql://…`.
         create: make the tables of a new ledger; without it, a database that holds none is refused.
+        timeout: how long one answer of PostgreSQL is waited for [s].
     Raises:
         LedgerUnavailable: the database does not answer or cannot be opened.
         SchemaUnknown: it has another schema.
     """
 
-    def __init__(self, url: str, *, create: bool = True) -> None:
-        self._url = _parsed(url)
+    def __init__(self, url: str, *, create: bool = True, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._url, self._timeout = _parsed(url), timeout
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = self._make_engine()
         try:
@@ -251,7 +254,12 @@ class Store:
         arguments = {"connect_timeout": _CONNECT_SECONDS, "options": options}
         if "hostaddr" not in self._url.query:
             arguments["hostaddr"] = ""  # else PGHOSTADDR would lead to another server than the URL names
-        return create_engine(self._url, connect_args=arguments, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        level = "READ COMMITTED"
+        engine = create_engine(self._url, connect_args=arguments, pool_pre_ping=True, isolation_level=level)
+        from privacy.ledger.store.patience import end_frozen  # here, since it imports PostgreSQL's driver
+
+        end_frozen(engine, seconds=self._timeout)
+        return engine
 
 
 def _parsed(url: str) -> URL:

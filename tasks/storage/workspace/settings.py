@@ -26,6 +26,7 @@ from tasks.storage.workspace.settings_file import (
     read_days,
     read_publisher,
     read_schedule,
+    read_seconds,
     read_settings,
     read_share,
 )
@@ -62,6 +63,7 @@ class Workspace:
         values: the settings as they are written, by table and key.
         journal: the folder of the journal for the public; None where none is published.
         clock_ahead: how many days the clock may be ahead of the ledger's last entry before a run asks.
+        ledger_timeout: how long one answer of a ledger in PostgreSQL is waited for [s].
     """
 
     root: Path
@@ -78,6 +80,7 @@ class Workspace:
     values: Mapping[str, str] = field(default_factory=dict)
     journal: Path | None = None
     clock_ahead: int = 400
+    ledger_timeout: float = 120.0
 
     @property
     def private(self) -> Path:
@@ -207,7 +210,9 @@ class Workspace:
         file = self.public_key_file
         public_key = file.read_text(encoding="utf-8").strip() if file.is_file() else None
         signer = self.signer() if public_key is not None and self._may_sign() else None
-        return Ledger(self.ledger_url, draws=self.draws, signer=signer, public_key=public_key)
+        return Ledger(
+            self.ledger_url, draws=self.draws, signer=signer, public_key=public_key, timeout=self.ledger_timeout
+        )
 
     def _may_sign(self) -> bool:
         """Say whether the signing key can be had here without asking anybody."""
@@ -285,6 +290,7 @@ class Workspace:
             values=values,
             journal=root / values["publish.journal"] if values.get("publish.journal") else None,
             clock_ahead=read_days(file, values, "clock.ahead") or cls.clock_ahead,
+            ledger_timeout=read_seconds(file, values, "ledger.timeout") or cls.ledger_timeout,
         )
 
     @classmethod

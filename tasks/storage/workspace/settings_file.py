@@ -32,6 +32,7 @@ _SIGNER_KEYS = {
 _KEYS = {
     "store.releases": 'a folder, such as "releases"',
     "ledger.url": "a SQLAlchemy URL; empty for .sudare/ledger.sqlite",
+    "ledger.timeout": "seconds to wait for one answer of PostgreSQL; 120 where nothing is written",
     "ingest.memory_limit": 'a size that DuckDB understands, such as "1GB"',
     "run.asks_above": 'a share of rows, such as "1 %"; a larger one that does not fit the contract makes a run ask',
     "clock.ahead": 'how far the clock may be ahead of the journal, such as "400 days"; further, and a run asks',
@@ -174,6 +175,21 @@ def read_days(file: Path, values: Mapping[str, str], key: str) -> int | None:
         allowed, remedy = 'a number of days, such as "31 days"', "correct it, or leave it out"
         raise refusal(str(file), key, repr(written[:60]), allowed, remedy)
     return int(found[1])
+
+
+def read_seconds(file: Path, values: Mapping[str, str], key: str) -> float | None:
+    """Read a number of seconds; None where none is written.
+
+    Raises:
+        WorkspaceRefused: it is written in another form.
+    """
+    written = values.get(key, "").strip()
+    if not written:
+        return None
+    if not written.isdecimal() or not 1 <= int(written) <= 86_400:
+        allowed, remedy = "a whole number of seconds from 1 to 86400", "correct it, or leave it out"
+        raise refusal(str(file), key, repr(written[:60]), allowed, remedy)
+    return float(written)
 
 
 def read_publisher(file: Path, written: Any) -> Publisher | None:

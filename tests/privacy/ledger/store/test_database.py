@@ -105,6 +105,30 @@ def test_a_new_ledger_may_be_in_a_database_with_other_tables(new_place: NewPlace
     assert ledger_with_account(place).verify() == []
 
 
+@pytest.mark.services
+def test_a_server_that_freezes_in_a_transaction_is_named_and_waited_for_no_longer_than_said(
+    postgres_databases: Databases, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel keeps the connections of a frozen server open: without a limit the writer would wait for ever."""
+    store = Store(postgres_databases.new(tables=True), timeout=1.0)
+
+    def freeze() -> None:
+        with store.writing() as transaction:
+            backend = transaction.connection.scalar(text("SELECT pg_backend_pid()"))
+            os.kill(backend, signal.SIGSTOP)
+            try:
+                transaction.connection.scalar(text("SELECT 1"))
+            finally:
+                os.kill(backend, signal.SIGCONT)
+
+    with pytest.raises(LedgerUnavailable, match="no answer for 1 seconds"):
+        freeze()
+    assert "has not answered for 0.5 seconds" in caplog.text
+    with store.writing() as transaction:
+        assert transaction.size == 0
+    store.close()
+
+
 # --- many processes -----------------------------------------------------------------------------------------
 
 OPENER = "print(place.open().journal()[0].hash)"
