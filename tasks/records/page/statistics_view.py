@@ -262,8 +262,9 @@ def _numbers(statistic: Statistic, data: pa.Table, lattice: ValueLattice | None)
     found = _Numbers(statistic, values, lower, upper, lattice, missing)
     if found.clip is None or not missing.any():
         return found
-    ends = (np.where(missing, end, own) for end, own in zip(found.clip, (lower, upper), strict=True))
-    return _Numbers(statistic, np.where(missing, found.clip[0], values), *ends, lattice, missing)
+    least, most = found.clip
+    shown, lowest, highest = (np.where(missing, *each) for each in ((least, values), (least, lower), (most, upper)))
+    return _Numbers(statistic, shown, lowest, highest, lattice, missing)
 
 
 def _chosen(

@@ -74,6 +74,7 @@ def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: 
         public(guild).verify(b64decode(value["signatures"][0]["sig"]), payload)
 
 
+@pytest.mark.services
 def test_what_the_manual_types_checks_the_envelope_and_makes_the_leaves(guild: Version) -> None:
     """docs/proof.md word for word, by jq, OpenSSL and plain Python: the note, the envelope, the leaves."""
     page = (Path(__file__).parents[3] / "docs" / "proof.md").read_text(encoding="utf-8")
