@@ -20,6 +20,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -108,12 +109,13 @@ def _entered(ledger: Ledger, run_key: str) -> VersionEntry | None:
 
 
 def probe_store(store: Path, release: str) -> None:
-    """Write, sync, rename and remove a file where versions of a release become visible; called before the charge.
+    """Before a charge, write, sync, rename and remove a file where versions of a release become visible.
 
     Raises:
         StoreUnwritable: one of these fails.
     """
     folder = store / release
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".probe-", dir=folder) as made:
@@ -122,6 +124,10 @@ def probe_store(store: Path, release: str) -> None:
             sync_folder(Path(made))
     except OSError as error:
         raise StoreUnwritable.before_charge(error, folder) from error
+    finally:
+        with suppress(OSError):  # what is in use by now stays
+            for each in new:
+                each.rmdir()
 
 
 def publish(
