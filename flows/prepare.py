@@ -148,9 +148,9 @@ def check_people(ledger: Ledger, table: PrivateTable) -> None:
             continue
         for asked in (each.request for each in ledger.charges(account=state.terms.name)):
             if asked.snapshot_hash == snapshot_mark(table.keyed_hash, asked.spec_digest, asked.due):
-                found = f"the rows of {asked.release}, which are about {state.terms.population}"
+                found = "rows that were charged to other people"
                 remedy = (
-                    f"bind a copy to {state.terms.population}; if these are others with equal rows, say so in the "
+                    "bind a copy to the people of its origin; if these are others with equal rows, say so in the "
                 )
                 remedy += "description of the contract"
                 raise refusal(f"source {table.source}", "people", found, f"rows about {bound[0]} only", remedy)
@@ -204,7 +204,7 @@ def _published_before(run: RunFolder, request: Request, workspace: Workspace) ->
     stays, whatever becomes of the source.
     """
     with closing(workspace.open_ledger()) as ledger:
-        check_not_forgotten(ledger, workspace.releases)
+        check_not_forgotten(ledger, workspace.releases, request.store(workspace))
         ledger.account(request.spec.charge.account)
         known = ledger.charges(spec_digest=request.spec.digest)
         charges = [charge for charge in known if charge.request.due == request.spec.due]

@@ -50,14 +50,15 @@ def proofs_in(store: Path) -> list[Path]:
     return sorted(store.glob("*/v*/PROOF.json"))
 
 
-def check_not_forgotten(ledger: Ledger, store: Path) -> None:
-    """Refuse a ledger that did not enter the newest version of each release in a store: it gives a full cap again.
+def check_not_forgotten(ledger: Ledger, *stores: Path) -> None:
+    """Refuse a ledger that did not enter the newest version of each release in its stores: it gives a full cap again.
 
     Raises:
         LedgerRefusal: it is another ledger, or an older copy.
     """
     newest: dict[Path, Path] = {}
-    for path in sorted(proofs_in(store), key=lambda each: (len(each.parent.name), each.parent.name)):
+    found_proofs = {path.resolve() for store in stores for path in proofs_in(store)}
+    for path in sorted(found_proofs, key=lambda each: (len(each.parent.name), each.parent.name)):
         newest[path.parent.parent] = path
     findings = []
     for path in newest.values():

@@ -101,7 +101,13 @@ def ingest(
         if hashed is None or (origin.live and not goes_on(PrivateTable(folder / SNAPSHOT, hashed, digest, name))):
             discard(folder)
             terms = source, types, days, contract, lattices, parent
-            hashed = _make(origin, *terms, folder, key, memory_limit, made_from, mark, bar)
+            make = partial(_make, origin, *terms, folder, key, memory_limit, made_from, mark, bar)
+            try:
+                hashed = make(besides=True)
+            except GateBroken:  # a column that is read to be counted only must not stop a run
+                if contract.unit.column is not None or contract.linked is not None:
+                    raise
+                hashed = make(besides=False)
         logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.bound_name(contract) != name:
             discard(folder)
@@ -135,14 +141,19 @@ def _make(
     made_from: str,
     mark: Callable[[object], str],
     bar: Bar,
+    *,
+    besides: bool,
 ) -> str:
-    """Make the snapshot and return its keyed hash; on a failure or an interruption nothing of it stays."""
+    """Make the snapshot and return its keyed hash; on a failure or an interruption nothing of it stays.
+
+    With `besides`, ids are counted in columns that are not released too.
+    """
     reading: Reading | None = None
     try:
         reading = origin.reading(folder, _part(bar, 0.0, FETCHED))
         keys = {each.column for each in lattices if isinstance(each, KeyColumn)} - {contract.unit.column}
         check_exact(reading.where, reading.floats, source, contract, keys)
-        ids = _counted_ids(reading, source, contract)
+        ids = _counted_ids(reading, source, contract, besides=besides)
         counted = ids if source.select is None else [COUNTED + name for name in ids]
         explain = explanation(reading, source.select, folder)
         with connect(folder / PARTIAL, memory_limit=memory_limit, spill=folder / SPILL) as connection:
@@ -187,15 +198,18 @@ def _make(
     raise broken
 
 
-def _counted_ids(reading: Reading, source: Source, contract: Contract) -> list[str]:
+def _counted_ids(reading: Reading, source: Source, contract: Contract, *, besides: bool) -> list[str]:
     """List the columns that could be ids of people where each row is a unit: named so, or left out.
 
-    What is left out of a CSV may be no text. Days, moments, lists and records are no ids.
+    What is left out of a CSV may be no text. Days, moments, lists and records are no ids. Without `besides` only
+    columns that are released are counted.
     """
     if contract.unit.column is not None or contract.linked is not None:
         return []
     left_out = () if source.format == "csv" else contract.left_out
-    return [n for n in reading.columns if (names_an_id(n) or n in left_out) and n not in reading.stored]
+    released = contract.source_columns if source.select is None else ()
+    ids = [n for n in reading.columns if (names_an_id(n) or n in left_out) and n not in reading.stored]
+    return ids if besides else [n for n in ids if n in released]
 
 
 def _hash(

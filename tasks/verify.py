@@ -183,6 +183,7 @@ class _Verification:
         self._run: JournalledRun | None = None
         self._product: ProductChecks | None = None
         self._record: Any = None
+        self._stated: Any = None
         self._words = Words()
         self._proof: Proof | None = None
 
@@ -203,7 +204,7 @@ class _Verification:
         for rule, where in self._asked.rules():
             self._guarded(partial(self._check_asked, rule), where, rule)
         manifest, untold = self._manifest, () if self._product is None else self._product.untold
-        advised = [] if self._record is None else concerning(self._record)
+        advised = concerning(self._stated)
         return VerificationReport(
             checks=tuple(self._checks),
             key_id=key_id(self._key),
@@ -325,6 +326,7 @@ class _Verification:
 
     def _check_record(self) -> None:
         value, _, findings = self._read(RECORD)
+        self._stated = value
         read = None if value is None else read_record(value, where=RECORD, manifest_name=MANIFEST)
         self._product, wrong = read or (None, [])
         self._record = None if self._product is None else value

@@ -114,7 +114,7 @@ def coordinate(
     known = understood(spec, load_contract(spec.contract), where=str(spec.path))
     store = workspace.root / spec.publish
     with closing(workspace.open_ledger()) as ledger:
-        check_not_forgotten(ledger, workspace.releases)
+        check_not_forgotten(ledger, workspace.releases, store)
         before = published(ledger, known.run_key, store)
         if before is not None:
             on_message("it was released before: nothing is asked of any site")

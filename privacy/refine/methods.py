@@ -23,7 +23,7 @@ from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.arrays import Floats, Numbers
 from privacy.refine.empirical_bayes import empirical_bayes, posterior_means
 from privacy.refine.lambda_choice import choose_lambda_auto, lambda_for_reference, lambda_for_sparsity
-from privacy.refine.mixture import LEAST_VARIANCE, Part, mix, shrink_to_margins
+from privacy.refine.mixture import LEAST_VARIANCE, Refiner, mix, shrink_to_margins
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.posterior import Posterior, refine_posterior
 from privacy.refine.risk import Choice, estimate_risk, refine_auto
@@ -190,7 +190,7 @@ def _from_posterior(posterior: Posterior, cells: CellEvidence, terms: Refine, me
 def _mixture(cells: CellEvidence, event: DiscreteGaussian, terms: Refine) -> Estimate:
     """Take the mean of the methods that fit the table."""
     possible, total = ~cells.impossible, cells.total
-    parts: dict[str, Part] = {
+    parts: dict[str, Refiner] = {
         "simplex": lambda noisy, _: project_simplex(noisy[possible], total),
         "empirical_bayes": lambda noisy, noise: project_simplex(posterior_means(noisy[possible], noise), total),
     }

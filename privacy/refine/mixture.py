@@ -31,7 +31,7 @@ from privacy.refine.margin_spaces import spread
 from privacy.refine.posterior import STEP
 from privacy.refine.simplex import project_simplex
 
-Part = Callable[[NDArray[np.int64], CountNoise], Floats]
+Refiner = Callable[[NDArray[np.int64], CountNoise], Floats]
 """A refinement of a noisy table under some noise; gives the cells that can hold something."""
 LEAST_VARIANCE: Final = 4
 ADDED: Final = Fraction(1, 5)
@@ -45,7 +45,7 @@ _QUANTILES: Final = 1 << 12
 
 
 @dataclass(frozen=True)
-class Mixture:
+class MixedTable:
     """The mean of the parts.
 
     Args:
@@ -61,11 +61,11 @@ def mix(
     noisy: NDArray[np.int64],
     possible: NDArray[np.bool_],
     event: DiscreteGaussian,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, Refiner],
     *,
     by_columns: Floats | None = None,
     pairs: int = PAIRS,
-) -> Mixture:
+) -> MixedTable:
     """Refine by every part, and take their mean with weights by estimated risk.
 
     Args:
@@ -93,14 +93,14 @@ def mix(
     cells, noise = max(1, values.size), variance(event)
     least = noise * sqrt(2 / cells)
     rmse = {name: sqrt(max(least, float(each) / cells - noise)) for name, each in squared.items()}
-    return Mixture(_on_grid(values), rmse)
+    return MixedTable(_on_grid(values), rmse)
 
 
 def split_losses(
     noisy: NDArray[np.int64],
     possible: NDArray[np.bool_],
     event: DiscreteGaussian,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, Refiner],
     by_columns: Floats | None,
     pairs: int,
 ) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,10 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Advisory:
-    """What is wrong in some versions of Sudare, for sources of which formats, and what to do."""
+    """What is wrong in some versions of Sudare, for sources of which formats, and what to do.
+
+    Records of code that has the fault state `states` among their declarations; those of mended code do not.
+    """
 
     id: str
     versions: tuple[str, ...]
+    states: str
     formats: tuple[str, ...]
     found: str
     remedy: str
@@ -33,14 +38,16 @@ def advisories() -> tuple[Advisory, ...]:
 def concerning(record: Any) -> list[Advisory]:
     """Return those that concern a version, by its record as JSON: who made it, of what, and that ids or texts count.
 
-    What this very code made has none of the faults. How the sites of a federation read, their record does not say.
+    How the sites of a federation read, their record does not say.
     """
-    from tasks.records.software import software  # which reads what is installed
-
-    made, source = record["declarations"]["software"], record["declarations"]["source"]
-    contract = record["replay"]["contract"]
-    exact = contract["unit"]["kind"] == "id" or "text" in {each["domain"]["kind"] for each in contract["columns"]}
-    if not exact or made["code"] == software().code:
-        return []
-    named = [each for each in advisories() if made["packages"].get("sudare") in each.versions]
-    return [each for each in named if source is None or source["format"] in each.formats]
+    with suppress(KeyError, TypeError, AttributeError):  # it may be no record at all
+        declared = record["declarations"]
+        made, source = declared["software"], declared["source"]
+        contract = record["replay"]["contract"]
+        exact = contract["unit"]["kind"] == "id" or "text" in {each["domain"]["kind"] for each in contract["columns"]}
+        if not exact:
+            return []
+        version = made["packages"].get("sudare")
+        named = [each for each in advisories() if version in each.versions and each.states in declared]
+        return [each for each in named if source is None or source["format"] in each.formats]
+    return []

@@ -34,12 +34,16 @@ _TAG: Final = re.compile(
     r'</?([a-z][a-z0-9]*+)((?:\s++[a-z][-a-z0-9:]*+(?:="[^"<]*+")?+)*+)\s*+/?>|<!doctype html>', re.IGNORECASE
 )
 _ATTRIBUTE: Final = re.compile(r'([-a-z0-9:]++)(?:="([^"]*+)")?+', re.IGNORECASE)
+_LOADED: Final = re.compile(r"@import|url\(\s*+[\"']?(?!data:|#)|\\", re.IGNORECASE)
+"""What a style may not hold: what loads something, and escapes, which could spell it."""
+_STYLE: Final = re.compile(r"<style\b.*?(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ADDRESSES: Final = {
     "href": re.compile(r"https?:|mailto:|[^:]*(?:[/#?]|$)", re.IGNORECASE),
-    "src": re.compile(r"(?![/\\]{2})(data:image/|[^:]*$)", re.IGNORECASE),
+    "src": re.compile(r"data:image/", re.IGNORECASE),
     "http-equiv": re.compile(r"content-security-policy$", re.IGNORECASE),
     "charset": re.compile(r"utf-8$", re.IGNORECASE),
+    "style": re.compile(r"(?!.*(?:@import|url\(|\\))", re.IGNORECASE),
 }
 """What the attributes may hold that lead elsewhere, load or redirect; others that do are in no page."""
 _ACTIVE: Final = re.compile(r"on.*|.*:.*|srcdoc|srcset|action|formaction|background|ping|poster", re.IGNORECASE)
@@ -122,6 +126,9 @@ def _first_active(page: str) -> int | None:
     odd = _CONTROL.search(page) or re.search("[\ud800-\udfff]", page)
     if odd is not None:
         return odd.start()
+    for style in _STYLE.finditer(page):
+        if (loaded := _LOADED.search(style[0])) is not None:
+            return style.start() + loaded.start()
     at = page.find("<")
     while at != -1:
         tag = _TAG.match(page, at)

@@ -177,6 +177,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "approve",
         "budget backup",
         "budget bind",
+        "budget clock",
         "budget close",
         "budget history",
         "budget open",

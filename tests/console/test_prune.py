@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -42,11 +43,12 @@ def released(place: Place, name: str, *options: str) -> Path:
 
 
 def stuck(place: Place, name: str) -> Path:
-    """Charge and draw a release that cannot be published: a file lies where its folder should be."""
+    """Charge and draw a release that cannot be published: a file lies where its folder should be, after the probe."""
     spec = place.spec(name, ("epsilon: 1.0", "epsilon: 0.05"))
     place.workspace.releases.mkdir(exist_ok=True)
     (place.workspace.releases / name).write_text("in the way")
-    assert place.type("run", str(spec)).code == 1
+    with patch("flows.entrance.probe_store"), patch("flows.release.publishing.probe_store"):
+        assert place.type("run", str(spec)).code == 1
     return spec
 
 

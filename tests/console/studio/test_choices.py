@@ -232,7 +232,7 @@ def test_statistics_are_added_clipped_and_dropped(tmp_path: Path) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(spec)
     [table] = load_spec(path).product.tables  # type: ignore[attr-defined]
-    assert [each.name for each in table.of] == ["count", "mean_age", "quantiles_age", "units"]
+    assert [each.name for each in table.of] == ["count", "mean_age_clipped", "quantiles_age_clipped", "units"]
     assert [str(end) for end in table.of[1].clip] == ["17", "70"]
     assert [str(share) for share in table.of[2].quantiles] == ["0.1", "0.5"]
     assert "kind: statistics   # by hand" in spec

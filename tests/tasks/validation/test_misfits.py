@@ -113,6 +113,16 @@ def test_large_ids_in_files_of_two_types_are_counted_by_their_digits(tmp_path: P
     assert found.repeated == (("pid", 600, 300),)
 
 
+@pytest.mark.parametrize("given", [{}, {"select": "SELECT ward FROM source"}], ids=["left out", "select"])
+def test_bytes_that_are_no_text_in_a_column_that_is_not_released_stop_no_run(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    """Law 3: such a column is read to be counted only, and then it is not counted."""
+    broken = pa.Array.from_buffers(pa.string(), ROWS, pa.array([b"\xff\xfe"] * ROWS).buffers())
+    found = look(tmp_path, ("" if given else "left_out: [pid]\n") + ROW, {"pid": broken}, **given)
+    assert (found.rows, found.repeated) == (ROWS, ())
+
+
 def test_a_select_or_a_condition_decides_which_rows_count(tmp_path: Path) -> None:
     """One row of each person is taken: an id that repeats in the source only is none that repeats."""
     select = "SELECT ward FROM source WHERE wave = 3"

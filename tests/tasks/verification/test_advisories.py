@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from console.examination import examine
-from tasks.records import software
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification import advisories as listed
 from tasks.verification.advisories import advisories, concerning
@@ -24,11 +23,12 @@ FIRST = "SUDARE-2026-1"
 
 def record_of(**changed: Any) -> dict[str, Any]:
     """What of a record is looked at: of an earlier code, ids in Parquet."""
-    given: dict[str, Any] = {"code": "0" * 64, "version": "0.1.0", "format": "parquet", "unit": "id", "kind": "date"}
+    given: dict[str, Any] = {"version": "0.1.0", "format": "parquet", "unit": "id", "kind": "date", "mended": False}
     given |= changed
     return {
         "declarations": {
-            "software": {"packages": {"sudare": given["version"]}, "code": given["code"]},
+            **({} if given["mended"] else {"gate_failures": 0}),
+            "software": {"packages": {"sudare": given["version"]}},
             "source": None if given["format"] is None else {"format": given["format"]},
         },
         "replay": {
@@ -47,7 +47,7 @@ def record_of(**changed: Any) -> dict[str, Any]:
         ({"unit": "row"}, False),
         ({"format": "csv"}, False),
         ({"version": "0.2.0"}, False),
-        ({"code": software.software().code}, False),
+        ({"mended": True}, False),
     ],
 )
 def test_an_advisory_concerns_what_an_affected_code_made_of_affected_sources(
@@ -65,21 +65,19 @@ def test_each_advisory_says_what_is_wrong_and_what_to_do() -> None:
 def test_verify_and_doctor_name_the_versions_that_it_concerns(
     versions: dict[str, Version], initialised: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A version of people by id, held against the code that made it and against another one; one of rows."""
+    """A version of people by id, against an advisory that concerns it and one that does not; one of rows."""
     shutil.copytree(initialised[0], tmp_path / "w")
     place = Workspace.open(tmp_path / "w")
     for name in ("town", "guild"):
         shutil.copytree(versions[name].folder, place.releases / name / "v1")
     made = json.loads((versions["guild"].folder / "record.json").read_bytes())["declarations"]["software"]
-    of_here, here = (made["packages"]["sudare"],), software.software()
-    advisory = replace(advisories()[0], versions=of_here, formats=("sqlite",))
-    monkeypatch.setattr(listed, "advisories", lambda: (advisory,))
-    for code in (made["code"], here.code):
-        monkeypatch.setattr(software, "software", lambda code=code: replace(here, code=code))
+    advisory = replace(advisories()[0], versions=(made["packages"]["sudare"],), formats=("sqlite",))
+    for states in ("gate_failures", "software"):
+        monkeypatch.setattr(listed, "advisories", lambda states=states: (replace(advisory, states=states),))
         for name in ("town", "guild"):
             report = verify(versions[name].folder, public_key=versions[name].key)
             noted = any(note.startswith(f"ADVISORY {FIRST}") for note in report.notes)
-            assert noted == (name == "guild" and code == here.code)
+            assert noted == (name == "guild" and states == "software")
         seen = [each for each in examine(place, now=datetime.now(UTC)) if each.matter == "advisory"]
         told = [each.found.partition(":")[0] for each in seen]
-        assert told == ([f"{FIRST} concerns guild v1"] if code == here.code else [])
+        assert told == ([f"{FIRST} concerns guild v1"] if states == "software" else [])

@@ -163,6 +163,10 @@ SCRIPTS = {
     "an animated address": ("</body>", '<svg><set attributeName="href" to="javascript:alert(1)"/></svg></body>'),
     "a comment that ends early": ("</body>", "<!--><script>alert(1)</script>--></body>"),
     "another set of characters": ("</body>", "\x1b(J</body>"),
+    "a style from elsewhere": ("</title>", '</title><style>@import "https://elsewhere.example/x.css";</style>'),
+    "a style that loads": ("</body>", '<p style="background: url(https://elsewhere.example/?who)">0.01</p></body>'),
+    "a style that spells it": ("</title>", "</title><style>p{background:u\\72l(//elsewhere.example/)}</style>"),
+    "a picture of the folder": ("</body>", '<img src="pixel.png"></body>'),
     "a picture from elsewhere": ("</body>", '<img src="//elsewhere.example/seen"></body>'),
 }
 
