@@ -229,7 +229,9 @@ def failures(report: VerificationReport) -> list[Finding]:
 
 def _print(console: Console, report: dict[str, Any], *, withdrawn: bool = False) -> None:
     for check in report["checks"]:
-        console.print("✓" if check["passed"] else "✗", f"{check['rule']:>2}", check["name"])
+        half = check["rule"] == 10 and NOT_COMPARED in report["cannot_tell"]
+        sign = ("!" if half else "✓") if check["passed"] else "✗"
+        console.print(sign, f"{check['rule']:>2}", check["name"] + (f": {PAGES_NOT_COMPARED}" if half else ""))
     named = f"{report['release']} v{report['version']}" if report["release"] else "this folder"
     stands = "holds, and was WITHDRAWN since," if withdrawn else "does NOT hold"
     verdict = "holds" if report["ok"] else stands
