@@ -350,7 +350,7 @@ def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too.
     """
     ledger_with_account(place).close()
-    ledger = place.open(clock=lambda: "2026-03-04T05:06:07Z")
+    ledger = place.open(clock=lambda: "2036-03-04T05:06:07Z")
     ledger.reserve(request("run-1"))
     open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="k")
     ledger.allocate_version("run-1")
@@ -358,8 +358,8 @@ def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     ledger.withdraw(request().release, 1, reason="a test")
     sealed = ledger.record_gate_failure(request("run-2"), ["rows"])
     assert len({entry.kind for entry in ledger.entries_of("run-1")}) == 5
-    assert {entry.at for entry in ledger.entries_of("run-1")} == {"2026-03-04T05:00:00Z"}
-    assert sealed.at == "2026-03-04T05:06:07Z"
+    assert {entry.at for entry in ledger.entries_of("run-1")} == {"2036-03-04T05:00:00Z"}
+    assert sealed.at == "2036-03-04T05:06:07Z"
     assert "05:06" not in json.dumps(ledger.prove("run-1", Signer(bytes(32))))
 
 
