@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -102,12 +102,11 @@ def ingest(
             discard(folder)
             terms = source, types, days, contract, lattices, parent
             make = partial(_make, origin, *terms, folder, key, memory_limit, made_from, mark, bar)
-            try:
-                hashed = make(besides=True)
-            except GateBroken:  # a column that is read to be counted only must not stop a run
-                if contract.unit.column is not None or contract.linked is not None:
-                    raise
-                hashed = make(besides=False)
+            hashed = None
+            if contract.unit.column is None and contract.linked is None:
+                with suppress(GateBroken):  # a column that is read to be counted only must not stop a run
+                    hashed = make(besides=True)
+            hashed = hashed or make(besides=False)
         logger.info("ingested a snapshot under contract %s", digest[:12])
         if source.bound_name(contract) != name:
             discard(folder)
