@@ -409,7 +409,7 @@ def test_the_first_screens_say_one_loss_and_the_share_of_the_budget_that_is_used
         first_screen = page[page.index('<dl class="glance">') : page.index("</header>")]
         assert not any(each in first_screen for each in said)
         assert name != "record.html" or budget in first_screen
-        cost = page[page.index('id="cost"') : page.index('id="lineage"')]
+        cost = page[page.index('id="cost"') : page.index('id="tables"')]
         before, folded = cost.split('<details class="annex">')
         assert brief(values["ledger.left"], up=False) in folded
         assert all(each.replace("\xa0", " ") in folded for each in said)

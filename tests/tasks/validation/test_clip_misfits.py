@@ -22,7 +22,7 @@ def look(scenario: StatisticsScenario, folder: Path) -> Misfits:
     spec, contract, _, ledger = scenario.prepared_of(folder, scenario.plan_type)
     ledger.close()
     table = scenario.taken(folder, spec, contract)
-    return Misfits(0, (), (), clip_misfits(table, contract, statistics_product(spec.product), ONE_PERCENT))
+    return Misfits(0, (), (), clips=clip_misfits(table, contract, statistics_product(spec.product), ONE_PERCENT))
 
 
 def test_rows_beyond_a_clip_are_counted_by_clip_and_by_cell(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ FORGERIES = {
     "a shorter interval": Forgery({9}, files=cell("mean_age_low", 2, lambda v: v + 0.01), says="column mean_age_low"),
     "another count": Forgery({9}, files=cell("count", 3, lambda v: v + 1), says="column count, row 4"),
     "another sum": Forgery(
-        {9}, files=cell("sum_bill", 4, lambda v: v + 2.5, BILLS, 1), says="column sum_bill, row 5"
+        {9}, files=cell("sum_bill_clipped", 4, lambda v: v + 2.5, BILLS, 1), says="column sum_bill_clipped, row 5"
     ),
     "not near zero": Forgery({9}, files=cell("near_zero", 0, lambda v: not v), says="column near_zero, row 1"),
     "somebody in a structural zero": Forgery(
