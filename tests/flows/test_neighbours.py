@@ -175,7 +175,7 @@ CASES = {
     "independent": synthetic("independent", more=", inside_bins: measured"),
     "joined bins": synthetic("mst", more=", bins: private"),
     "gaussian_copula": synthetic("gaussian_copula", asks=SumQuery),
-    "latent_factors": synthetic("latent_factors", asks=MarginalQuery),
+    "latent_factors": synthetic("latent_factors", asks=ResidualQuery),
     "mst": synthetic("mst"),
     "privbayes": synthetic("privbayes"),
     "privbayes total": synthetic("privbayes", **TOTAL),
