@@ -69,7 +69,7 @@ def first_difference(found: NDArray[Any], expected: NDArray[Any], *, tolerance: 
     Returns:
         Difference: the first row that differs, or None.
     """
-    same = np.isclose(found, expected, rtol=tolerance, atol=0.0) if tolerance else _alike(found, expected)
+    same = np.isclose(found, expected, tolerance, 0.0, equal_nan=True) if tolerance else _alike(found, expected)
     rows = np.flatnonzero(~same)
     if rows.size == 0:
         return None

@@ -90,7 +90,7 @@ def test_the_first_difference_is_found_and_counted() -> None:
     assert first_difference(left, np.array([1, 0, 3, 0])) == Difference(2, 2, 0, 2)
     nan = np.array([1.0, np.nan])
     for tolerance in (0.0, 1e-9):
-        assert first_difference(nan, nan, tolerance=tolerance) is None  # a missing number, where one has to be missing
+        assert first_difference(nan, nan, tolerance=tolerance) is None  # both missing
         difference = first_difference(nan, np.array([1.0, 2.0]), tolerance=tolerance)
         assert difference is not None
         assert (difference.row, difference.count) == (2, 1)
