@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_lattices import ValueLattice, one_step_wider
 from contracts.domains.value_sums import LoneSum
 from contracts.release.spec import spec_schema
 from contracts.release.statistics import StatisticsProduct
@@ -44,7 +44,7 @@ def test_a_sum_within_a_quota_is_a_draw_alone_and_a_count_is_another(stays: Cont
     assert table.draw_keys == ("table:ward/bill", "table:ward")
     lattice = ValueLattice("bill", Decimal(0), Decimal(500), Decimal("2.5"), counts_missing=False)
     assert [addends for _, addends in table.draws(stays)] == [LoneSum(lattice, Decimal(400)), None]
-    assert product.lattices(stays) == (lattice, KeyColumn("patient"), UnitOrder("patient"))
+    assert product.lattices(stays) == (lattice, one_step_wider(lattice), KeyColumn("patient"), UnitOrder("patient"))
     (beside,) = product_of("count", QUOTA, {"mean": "age"}).tables
     assert beside.draw_keys == ("table:ward/bill", "table:ward/age")
     assert not list(statistics_problems(product, stays))

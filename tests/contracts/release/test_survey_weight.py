@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.domains.addends import WeightedCount
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_lattices import ValueLattice, one_step_wider
 from contracts.domains.value_trees import ValueTree
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec, spec_schema
@@ -66,7 +66,7 @@ def test_a_table_of_counts_alone_has_one_number_a_cell(stays: Contract) -> None:
     assert (addends.parts, addends.part_names, addends.row_moves) == (1, ("weight",), (20,))
     assert addends.weight == ValueLattice("age", Decimal(0), Decimal(40), Decimal(2), counts_missing=True)
     assert addends.to_json() == {**addends.weight.to_json(), "counts_rows": True}
-    assert product.lattices(stays) == (addends.weight,)
+    assert product.lattices(stays) == (addends.weight, one_step_wider(addends.weight))
 
 
 def test_tables_have_weights_of_their_own(stays: Contract) -> None:
@@ -151,7 +151,7 @@ def test_an_effective_size_adds_the_weight_up_weighted_by_itself(stays: Contract
     assert (key, lattice) == ("table:ward/age", replace(weight, weight=weight))
     assert isinstance(lattice, ValueLattice)
     assert lattice.row_moves == (20 * 20,)
-    assert product.lattices(stays) == (weight,)
+    assert product.lattices(stays) == (weight, one_step_wider(weight))
     assert product.tables[0].of[1].name == "effective_size_age"
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
 

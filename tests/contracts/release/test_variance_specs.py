@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.value_lattices import ValueLattice, one_step_wider
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from contracts.domains.value_trees import ValueTree
 from contracts.release.statistic import Statistic
@@ -129,4 +129,5 @@ def test_a_form_that_is_none_is_refused(statistic: Any, told: str) -> None:
 def test_a_lattice_is_the_same_in_every_form(stays: Contract) -> None:
     """Offsets stand in the snapshot under the lattice, so that forms share them."""
     found = [product_of(*each).lattices(stays) for each in ([AWAY], [AWAY, {"variance": "age"}], [AWAY, "count"])]
-    assert found[0] == found[1] == found[2] == (replace(found[0][0], low=Decimal(18), high=Decimal(90)),)
+    lattice = replace(found[0][0], low=Decimal(18), high=Decimal(90))
+    assert found[0] == found[1] == found[2] == (lattice, one_step_wider(lattice))

@@ -73,7 +73,7 @@ def with_share(draw: StatisticsDraw, share: float) -> StatisticsDraw:
 
 def in_rows(error: ExpectedError) -> float:
     """A half width, counted in rows; of means those of one size."""
-    return error.half_width * (error.rows or 1) / IN_ROWS.get(error.statistic, 1)
+    return error.half_width * (error.rows or 1) / IN_ROWS.get(error.statistic.removesuffix("_clipped"), 1)
 
 
 def foretold(product: StatisticsProduct, draws: list[StatisticsDraw]) -> float:
