@@ -120,6 +120,7 @@ OUTSIDE: Final = {
         "privacy.grant.queries.kinds",
         "tasks.records.hazards.checklist",
         "tasks.records.model.draw_kinds",  # the table of draws
+        "tasks.records.relations",  # which candidate's draws the model follows
     },
     "copies": {
         "sudare.inference",  # the interface in Python
