@@ -81,7 +81,9 @@ def test_without_a_browser_nothing_is_installed_or_published(tmp_path: Path, mon
         ["sh", ROOT / "deploy" / "bare_path.sh", tmp_path / "bin"], capture_output=True, text=True, check=True
     )
     monkeypatch.setenv("PATH", made.stdout.strip())
-    done = subprocess.run(["make", f"VENV={tmp_path}/new", "gallery"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "--no-print-directory", f"VENV={tmp_path}/new", "gallery"], cwd=ROOT, capture_output=True, text=True
+    )
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [tmp_path / "bin"])
     assert done.stdout.startswith("make gallery: no browser on this machine; it needs Chromium: apt-get install")
     with pytest.raises(SystemExit, match=r"no browser here .*: apt-get install"):
