@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.domain import CellDomain
 from tests.privacy.generators.small_table import Stopped, start, stopping_after
+from tests.privacy.conftest import Databases
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 
 LEVELS = np.linspace(0, 1, 101)[:, None]
@@ -228,16 +231,22 @@ def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place:
 
 
 @pytest.mark.stat
-@pytest.mark.parametrize(("decoder", "well"), [("auto", True), ("trained", False)])
-def test_few_rows_teach_what_tells_labels_apart(sqlite_place: Place, decoder: str, well: bool) -> None:
+@pytest.mark.parametrize(("decoder", "fits", "well"), [("auto", 1, True), ("trained", 8, False)])
+def test_few_rows_teach_what_tells_labels_apart(
+    sqlite_databases: Databases, tmp_path: Path, decoder: str, fits: int, well: bool
+) -> None:
     """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case.
 
-    Over 32 and 13 fits shares of 0.874 and 0.483 with deviations of 0.023 and 0.046: the limit is 6.6 and 5.2 of
-    them away. False alarms below 1e-10 and 1e-6; 1e-4 if the second deviation, of few fits, is a quarter too small.
+    Over 32 and 25 fits shares of 0.874 and 0.495 with deviations of 0.023 and 0.053; one training of some forty reached
+    0.735, so the mean of eight is asked. The limit is 6.6 deviations from one share, and 12 of the mean from the other.
+    False alarms below 1e-10 and 1e-8.
     """
-    _, made = fitted(sqlite_place, 700, decoder=decoder)
-    found = recognised(made.model.sample(3000, seed=1), table(3000, seed=9))
-    assert (found > 0.72) == well, found
+    found = []
+    for fit in range(fits):
+        with closing(Place(sqlite_databases.new(tables=True), tmp_path / str(fit))) as place:
+            _, made = fitted(place, 700, decoder=decoder)
+        found.append(recognised(made.model.sample(3000, seed=1), table(3000, seed=9)))
+    assert (np.mean(found) > 0.72) == well, found
 
 
 def test_a_batch_of_more_than_all_rows_stays_wrong_where_the_decoder_is_chosen() -> None:
