@@ -24,8 +24,8 @@ from privacy.generators.registry import generator
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.rows import PrivateRows
 from privacy.marginals.domain import CellDomain
-from tests.privacy.generators.small_table import Stopped, start, stopping_after
 from tests.privacy.conftest import Databases
+from tests.privacy.generators.small_table import Stopped, start, stopping_after
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 
 LEVELS = np.linspace(0, 1, 101)[:, None]
@@ -237,9 +237,9 @@ def test_few_rows_teach_what_tells_labels_apart(
 ) -> None:
     """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case.
 
-    Over 32 and 25 fits shares of 0.874 and 0.495 with deviations of 0.023 and 0.053; one training of some forty reached
-    0.735, so the mean of eight is asked. The limit is 6.6 deviations from one share, and 12 of the mean from the other.
-    False alarms below 1e-10 and 1e-8.
+    Over 32 and 25 fits shares of 0.874 and 0.495 with deviations of 0.023 and 0.053. One training reached 0.735, so
+    the mean of eight is asked. The limit is 6.6 deviations from one share, and 12 of the mean from the other: false
+    alarms below 1e-10 and 1e-8.
     """
     found = []
     for fit in range(fits):
