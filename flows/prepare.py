@@ -16,7 +16,6 @@ from flows.periods.publications import check_intended
 from flows.periods.unfinished_charges import check_snapshot_kept, check_unspent, goes_on, kept_snapshot
 from flows.request import Request
 from privacy.counting_engine import CountsUnavailable
-from privacy.ledger.errors import refusal
 from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.checkpoints import check_not_forgotten
@@ -31,6 +30,7 @@ from tasks.storage.workspace.settings import Workspace
 from tasks.validate import warm
 
 DELIVERY_GATE: Final = "delivery"
+PEOPLE_GATE: Final = "people"
 
 
 def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede: bool = False) -> PrivateTable:
@@ -132,28 +132,24 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
 
 
 def check_people(ledger: Ledger, table: PrivateTable) -> None:
-    """Refuse rows that were charged to other people already, as those of a copied file are: a second cap on them.
+    """Break the gate of rows that were charged to other people, as those of a copied file are: a second cap on them.
 
     The mark of each of their charges is made again from the keyed hash of these rows.
 
     Raises:
-        LedgerRefusal: they are, encoded by this contract and in order, rows of another population.
-    Privacy: an exact answer about the rows, to the operator and before anything is charged.
+        GateBroken: they are, encoded by this contract and in order, rows of another population.
+    Privacy: the outcome is an exact answer about the data; the record lists it among the unprotected gates.
     """
     bound = ledger.sources().get(table.source)
-    if bound is None:
-        return
-    for state in ledger.accounts():
-        if state.terms.population == bound[0]:
-            continue
-        for asked in (each.request for each in ledger.charges(account=state.terms.name)):
-            if asked.snapshot_hash == snapshot_mark(table.keyed_hash, asked.spec_digest, asked.due):
-                found = "rows that were charged to other people"
-                remedy = (
-                    "bind a copy to the people of its origin; if these are others with equal rows, say so in the "
-                )
-                remedy += "description of the contract"
-                raise refusal(f"source {table.source}", "people", found, f"rows about {bound[0]} only", remedy)
+    others = [each.terms.name for each in ledger.accounts() if bound and each.terms.population != bound[0]]
+    asked = [each.request for name in others for each in ledger.charges(account=name)]
+    if any(each.snapshot_hash == snapshot_mark(table.keyed_hash, each.spec_digest, each.due) for each in asked):
+        found, allowed = "rows that were charged to other people", "rows of the people that the source is bound to"
+        remedy = (
+            "bind a copy to the people of its origin; if these are others with equal rows, say so in the description "
+            "of the contract"
+        )
+        raise GateBroken([Finding("the source", PEOPLE_GATE, found, allowed, remedy)])
 
 
 def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> None:

@@ -21,7 +21,7 @@ _SECONDS: Final = 120
 _KEPT_BACK: Final = "told in the terminal alone: sudare run"
 _HELD: Final = "data for which the gate holds"
 _GATE: Final = re.compile(
-    r"encoding|header|rows?|files|gzip|zstd|delivery|source\.path|gate \S+|column (?:[0-9]+|'[^']*')"
+    r"encoding|header|rows?|files|gzip|zstd|delivery|people|source\.path|gate \S+|column (?:[0-9]+|'[^']*')"
 )
 """Names of gates: words of the format, a gate or column of the contract, a place in the header."""
 

@@ -21,6 +21,7 @@ from contracts.contract.check_terms import checks
 from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SudareError
 from contracts.release.federation_spec import FederationSpec, SiteFile
+from flows.prepare import check_people
 from privacy.coordination.phased_rounds import contribute_phase
 from privacy.federation.in_process import FAILED, LEDGER, reason
 from privacy.federation.rounds import Call, Contribution
@@ -137,6 +138,7 @@ def joined(
                         memory_limit=workspace.memory_limit,
                     )
                 _check_gates(table, known, workspace, folder.path)
+                check_people(ledger, table)
             except GateBroken as broken:
                 asked = known.request(events, run_key="", account=site.account, source=name, snapshot_hash="")
                 ledger.record_gate_failure(asked, sorted({finding.field for finding in broken.findings}))

@@ -35,6 +35,7 @@ ALIKE: Final = message(
     "the files have the same columns, the same fields in records, and a time zone in all timestamps or in none"
 )
 ONCE: Final = message("no two files of a partition have the same bytes")
+OWN: Final = message("the rows are not those that were charged to other people")
 
 
 def delivered(contract: Contract) -> list[str]:
@@ -44,6 +45,7 @@ def delivered(contract: Contract) -> list[str]:
     gates: list[str] = [
         message("the columns are {names}, each once", names=joined(contract.source_columns)),
         message("the source has at least one row"),
+        OWN,
     ]
     return (
         gates
@@ -74,7 +76,7 @@ def delivered_tables(linked: LinkedTables) -> list[str]:
         message("the columns of {table} are {names}, each once", table=table.name, names=joined(table.source_columns))
         for table in linked.tables
     ]
-    return [*columns, message("each of the linked tables has at least one row")]
+    return [*columns, message("each of the linked tables has at least one row"), OWN]
 
 
 def readable(source: Source, contract: Contract) -> list[str]:

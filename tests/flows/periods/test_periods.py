@@ -259,7 +259,7 @@ def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path) -> None:
-    """Bytes that were copied and bound to another population are known by the keyed hash of the rows."""
+    """Rows that were copied and bound to another population are known by their keyed hash: a gate, in the journal."""
     spec = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
     place = make_periodic(tmp_path, spec=spec)
     write_rows(place.folder / "visits-2024-Q1.csv", [(2024, 1)])
@@ -272,8 +272,12 @@ def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path
             ledger.bind_source(name, people, time_block(quarter))
     _release(place, "2024Q1")
     place.spec.write_text(spec.replace('account: "visits-', 'account: "others-'))
-    with pytest.raises(LedgerRefusal, match=r"(?s)rows about others only"):
-        _release(place, "2024Q2")
+    with pytest.raises(GateBroken, match="charged to other people") as broken:
+        _attempt(place, "2024Q2")
+    assert broken.value.exit_code == 3
+    with closing(place.ledger()) as ledger:
+        [entry] = [each for each in ledger.journal() if each.kind == "gate_failed"]
+    assert (entry.body["gates"], entry.body["account"]) == (["people"], "others-2024-Q2")
     write_rows(place.folder / "visits-2024-Q2.csv", [(2024, 2)])
     _release(place, "2024Q2")
 

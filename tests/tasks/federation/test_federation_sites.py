@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from contracts.errors import GateBroken, SpecRefused
 from contracts.release.federation_spec import load_federation, load_site
+from contracts.release.source import source_name
 from flows.federation.flower_sites import FlowerSites, SitesMissing
 from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, SiteService, joined
 from privacy.federation.rounds import lifted
@@ -32,6 +34,7 @@ from tests.worlds.federations import (
     a_site,
     drawn,
     ledger_of,
+    open_account,
 )
 
 PLAINLY = FEDERATION.replace(*TRUSTING)
@@ -104,6 +107,21 @@ def test_a_site_without_rows_does_not_join_and_its_journal_says_why(tmp_path: Pa
         assert ledger.account("north-2026").spent == 0
         stopped = [entry.body["account"] for entry in ledger.journal() if entry.kind == "gate_failed"]
         assert stopped == ["north-2026"]
+
+
+def test_a_site_with_rows_that_were_charged_to_other_people_does_not_join(tmp_path: Path) -> None:
+    """The gate of every run: a copy of its rows, bound to another population, gets no second cap."""
+    path, workspace = a_site(tmp_path / "north", "north")
+    with joined(*load_site(path), workspace):
+        pass
+    copy = Path(shutil.copy(tmp_path / "north/stays.csv", tmp_path / "north/copy.csv"))
+    open_account(workspace, "others", source_name(copy), 100)
+    path.write_text(path.read_text().replace("stays.csv", "copy.csv").replace("north-2026", "others"))
+    with pytest.raises(GateBroken, match="charged to other people"), joined(*load_site(path), workspace):
+        pass
+    with closing(ledger_of(workspace)) as ledger:
+        assert ledger.account("others").spent == 0
+        assert [each.body["gates"] for each in ledger.journal() if each.kind == "gate_failed"] == [["people"]]
 
 
 def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: Path) -> None:
