@@ -23,7 +23,7 @@ from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text, 
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from tasks.checkpoints import check_not_forgotten
+from tasks.checkpoints import check_no_copy, check_not_forgotten
 
 AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 PopulationOption = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
@@ -124,6 +124,8 @@ def open_account(
                 selection_delta,
             )
             sources = [written_source_name(named(written)) for written in source or []]
+            for name in sources:
+                check_no_copy(ledger, name, population)
             state = ledger.open_account(terms, reopen=reopen, sources=sources, by=by)
             for written, name in zip(source or [], sources, strict=True):
                 _tell_if_missing(named(written), name)
@@ -190,6 +192,7 @@ def _filling(placeholder: str, name: str) -> Callable[[str], str]:
 def _bind(ledger: Ledger, written: str, population: str, block: str, by: str | None) -> str:
     """Bind a source, and return its name; a file may come later, but a name that is misspelt is bound for good."""
     name = written_source_name(written)
+    check_no_copy(ledger, name, population)
     ledger.bind_source(name, population, time_block(block), by=by)
     _tell_if_missing(written, name)
     return name

@@ -22,6 +22,7 @@ from console.interview import STOPPED, Interview, read_yes
 from console.options import AsJson
 from console.render import answer, print_facts
 from contracts.errors import Finding
+from tasks.checkpoints import check_no_copy
 from tasks.storage.workspace.settings import FILE, Workspace
 
 
@@ -83,6 +84,7 @@ def _written(answers: FirstAnswers, here: Path) -> Workspace:
         for name, text in ((first.contract_file, contract_text(first)), (first.spec_file, spec_text(first))):
             _write(here / name, text, written)
         with closing(place.open_ledger()) as ledger:
+            check_no_copy(ledger, answers.source, first.population)
             if answers.terms is not None:
                 ledger.open_account(answers.terms, sources=[answers.source])
             else:

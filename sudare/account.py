@@ -139,8 +139,12 @@ def with_ledger(place: Place, action: Callable[[Ledger], ResultT]) -> ResultT:
 def bind(place: Place, source: str | Path, *, population: str, block: str | int, by: str | None) -> None:
     """Bind a source to the people and the days that its rows are about; arguments as `Workspace.bind`."""
 
+    from tasks.checkpoints import check_no_copy
+
     def bound(ledger: Ledger) -> None:
-        ledger.bind_source(bound_name(place, source), population, time_block(str(block)), by=by)
+        name = bound_name(place, source)
+        check_no_copy(ledger, name, population)
+        ledger.bind_source(name, population, time_block(str(block)), by=by)
 
     with_ledger(place, bound)
 

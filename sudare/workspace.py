@@ -117,13 +117,15 @@ class Workspace:
         """
         from console.budget import account_terms
         from contracts.periods.time_blocks import time_block
-        from tasks.checkpoints import check_not_forgotten
+        from tasks.checkpoints import check_no_copy, check_not_forgotten
 
         def opened(ledger: Ledger) -> None:
             days, cap, at, aside = time_block(str(block)).text, str(epsilon), str(delta), str(selection_delta)
             terms = account_terms(name, population, days, unit, adjacency, calculus, cap, at, selection_delta=aside)
             sources = () if source is None else (bound_name(self._place, source),)
             check_not_forgotten(ledger, self._place.releases)
+            for each in sources:
+                check_no_copy(ledger, each, population)
             ledger.open_account(terms, reopen=reopen, sources=sources)
 
         with_ledger(self._place, opened)

@@ -1,14 +1,19 @@
-"""The checkpoints that published versions carry: what a ledger can no longer deny having held."""
+"""What would give a cap a second time: a ledger that forgot published versions, and a copy bound to other people.
+
+The checkpoints that published versions carry are what a ledger can no longer deny having held.
+"""
 
 from __future__ import annotations
 
+import filecmp
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding
-from privacy.ledger.errors import LedgerRefusal
+from contracts.periods.period_sources import division_of
+from privacy.ledger.errors import LedgerRefusal, refusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement
@@ -71,6 +76,38 @@ def check_not_forgotten(ledger: Ledger, *stores: Path) -> None:
             findings.append(Finding(str(path), "checkpoint", found, "versions that this ledger entered", _FORGOTTEN))
     if findings:
         raise LedgerRefusal(findings)
+
+
+def check_no_copy(ledger: Ledger, source: str, population: str) -> None:
+    """Refuse a file or folder that has the bytes of one that is bound to other people; one that is not there passes.
+
+    Args:
+        source: the canonical name that is to be bound; of a database the table belongs to it.
+        population: the people that it is to be bound to.
+    Raises:
+        LedgerRefusal: it is a copy, whatever its contract would make of it.
+    """
+    path, _, table = source.partition("::")
+    for name, (people, _) in ledger.sources().items():
+        known, _, of_table = (division_of(name) or (name,))[0].partition("::")
+        if people != population and known != path and of_table == table and _same_bytes(Path(path), Path(known)):
+            found, allowed = f"the bytes of {name}, which is about {people}", f"rows about {population} only"
+            remedy = f"a copy is about the people of its origin: bind it to {people}, or deliver rows of {population}"
+            raise refusal(f"source {source}", "people", found, allowed, remedy)
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    """Say whether files, or all files of folders, are equal and not empty; what cannot be read is not compared."""
+    try:
+        files, others = (
+            [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+            for path in (one, other)
+        )
+        if len(files) != len(others) or not any(each.stat().st_size for each in files):
+            return False
+        return all(filecmp.cmp(*pair, shallow=False) for pair in zip(files, others, strict=True))
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> tuple[Proof | None, list[Finding]]:

@@ -142,6 +142,48 @@ def test_a_source_of_other_people_leaves_no_account_open(place: Place, typed: Ty
     assert typed(*words, *sources[:2], at=place.workspace).code == 0
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_copy_is_not_bound_to_other_people(place: Place, typed: Typed, linked: bool) -> None:
+    """The bytes decide, not the contract by which they would be read: at `open` and `bind`, of a hard link too."""
+    origin, copy = place.adult / "adult.parquet", place.adult / "copy.parquet"
+    if linked:
+        copy.hardlink_to(origin)
+    else:
+        shutil.copyfile(origin, copy)
+    words = _open(population="children")
+    words[words.index("adult-1994")] = "others"
+    bind = ("budget", "bind", str(copy), "--population")
+    for refused in (
+        typed(*words, "--source", str(copy), at=place.workspace),
+        typed(*bind, "children", "--block", "1994", "--by", "day", at=place.workspace),
+    ):
+        assert refused.code == 4
+        assert f"the bytes of {origin}, which is about adults" in refused.err
+        assert "bind it to adults" in refused.err
+    kinds = [each["kind"] for each in typed("budget", "history", "--json", at=place.workspace).json["entries"]]
+    assert kinds == ["ledger_created", "account_opened", "source_bound"]
+    assert typed(*bind, "adults", "--block", "1994", at=place.workspace).code == 0
+
+
+def test_folders_and_tables_are_copies_by_their_files_and_empty_files_of_none(place: Place, typed: Typed) -> None:
+    """A folder by all its files; a table of a database by its name, since another table is other rows."""
+
+    def bind(source: str, people: str) -> int:
+        words = ("budget", "bind", str(place.adult / source), "--population", people, "--block", "1994")
+        return typed(*words, at=place.workspace).code
+
+    for name, text in (("a/1.csv", "x"), ("b/1.csv", "x"), ("c/1.csv", "y"), ("e.csv", ""), ("f.csv", "")):
+        (place.adult / name).parent.mkdir(exist_ok=True)
+        (place.adult / name).write_text(text)
+    shutil.copyfile(place.adult / "adult.parquet", place.adult / "d.duckdb")
+    shutil.copyfile(place.adult / "d.duckdb", place.adult / "g.duckdb")
+    first = ("a", "e.csv", "d.duckdb::t", "missing.csv")
+    assert [bind(name, "adults") for name in first] == [0, 0, 0, 0]
+    assert [bind(name, "children") for name in ("b", "g.duckdb::t")] == [4, 4]
+    later = ("c", "f.csv", "g.duckdb::u", "d.duckdb::u", "missing-too.csv")
+    assert [bind(name, "children") for name in later] == [0, 0, 0, 0, 0]
+
+
 def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:
     """Every entry with its hash; `--verify` says that it holds, or exits 5 and names the entry that does not."""
     said = typed("budget", "history", "--verify", "--json", at=place.workspace).json

@@ -171,6 +171,16 @@ def test_what_the_ledger_refuses_leaves_no_file(here: Path, asked: Asked, typed:
     assert files(here) == {"visits.csv", "work"}
 
 
+def test_a_copy_that_is_bound_to_other_people_leaves_no_file(here: Path, asked: Asked, typed: Typed) -> None:
+    (here / "origin.csv").write_text(ROWS)
+    assert typed("init", "work").code == 0
+    bind = ("budget", "bind", "origin.csv", "--population", "others", "--block", "2025")
+    assert typed(*bind, "--workspace", "work").code == 0
+    said = asked(answers(file="visits.csv", workspace=None), "--workspace", "work")
+    assert (said.code, f"the bytes of {here / 'origin.csv'}, which is about others" in said.err) == (4, True)
+    assert files(here) == {"origin.csv", "visits.csv", "work"}
+
+
 def test_a_codebook_answers_what_it_declares(here: Path, asked: Asked) -> None:
     """Values are taken over with their labels; a range without bins is asked for."""
     (here / "book.csv").write_text("column,values\nage,0..99\nsex,F=female; M=male\nward,surgery; maternity\n")

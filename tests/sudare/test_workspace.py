@@ -184,6 +184,22 @@ def test_an_account_whose_source_is_of_other_people_is_not_opened(house: House) 
     assert [account.name for account in house.ws.accounts] == ["adults"]
 
 
+def test_a_copy_is_bound_to_no_other_people(house: House, tmp_path: Path) -> None:
+    """As by the command, where a source is bound and where an account is opened."""
+    origin, copy = tmp_path / "rows.csv", tmp_path / "copy.csv"
+    for path in (origin, copy):
+        path.write_text("x\n1\n")
+    house.account.bind(origin)
+    terms: Any = {"unit": "row", "adjacency": "add_remove", "calculus": "pure", "epsilon": 1, "source": copy}
+    for refused in (
+        lambda: house.ws.bind(copy, population="others", block=1994),
+        lambda: house.ws.open_account("others", population="others", block=1994, **terms),
+    ):
+        with pytest.raises(sudare.LedgerRefusal, match=f"the bytes of {origin}"):
+            refused()
+    assert [account.name for account in house.ws.accounts] == ["adults"]
+
+
 @pytest.mark.parametrize("name", ["../adult", "My Table", "a.parquet", "x" * 64])
 def test_a_name_that_no_file_could_have_is_refused(name: str, house: House) -> None:
     with pytest.raises(sudare.SourceUnreadable, match="lower-case"):

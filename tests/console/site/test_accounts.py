@@ -23,7 +23,6 @@ from console.site.burn_down import Burnt, burn_down, segments
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.terms import AccountState, AccountTerms
 from tasks.records.page.language import language
-from tests.console.conftest import ADULT
 from tests.console.site.conftest import Shown, copied
 
 ACCOUNT = "adult-1994"
@@ -36,7 +35,7 @@ def accounts(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     at = ("--workspace", str(workspace.root))
     for name, words in (("pure", ()), ("shut", ())):
         source = workspace.root / f"{name}.parquet"
-        source.write_bytes((ADULT / "adult.parquet").read_bytes())
+        source.write_text(f"rows of {name}")
         people = ("--population", name, "--block", "1994", "--unit", "row", "--adjacency", "add_remove")
         cap = ("--calculus", "pure", "--epsilon", "3", "--delta", "0", "--source", str(source), *words)
         assert execute(["budget", "open", name, *people, *cap, *at]) == 0
