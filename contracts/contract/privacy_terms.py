@@ -111,7 +111,7 @@ class StructuralZero(Frozen):
 class PrivacyTerms(Frozen):
     """The `privacy` block of a contract; nothing in it that changes a sensitivity has a default.
 
-    `left_out` names columns that the source may have and nobody reads: free texts, names, addresses.
+    `left_out` names columns that the source may have and no release uses: free texts, names, addresses.
     """
 
     unit: Unit

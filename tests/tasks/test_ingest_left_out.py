@@ -1,4 +1,4 @@
-"""Columns that a contract leaves out: the source may have them, and nothing that stands in them is read."""
+"""Columns that a contract leaves out: the source may have them, and no value of them enters the snapshot."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def gates(contract: Contract) -> list[str]:
     """List the checks that stop a site, whatever gates the contract declares."""
     return [
         message("at each site that took part {gate}", gate=gate)
-        for gate in (*readable_somehow(), *delivered(contract))
+        for gate in (*readable_somehow(contract), *delivered(contract))
     ]
 
 

@@ -113,7 +113,10 @@ def order_units(
 
 def refuse_nobody(where: str, unit: str) -> NoReturn:
     """Raise that a row has no id of its privacy unit."""
-    remedy = "give every row the id of its unit, or leave such rows out with `select:`"
+    remedy = (
+        "give every row the id of its unit, or leave such rows out with `select:`; an id above a declared "
+        "`numbers_up_to:` counts as missing"
+    )
     break_gate(where, f"column {unit!r}", "rows without an id of their privacy unit", "an id in every row", remedy)
 
 

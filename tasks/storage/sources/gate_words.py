@@ -47,26 +47,38 @@ def delivered(contract: Contract) -> list[str]:
         message("the source has at least one row"),
         OWN,
     ]
-    return (
-        gates
-        if contract.unit.column is None
-        else [*gates, message("every row has a {name}", name=contract.unit.column)]
+    name, largest = contract.unit.column, contract.unit.numbers_up_to
+    if name is None:
+        return gates
+    if largest is None:
+        return [*gates, message("every row has a {name}", name=name)]
+    return [*gates, message("every row has a {name}, none of them above {largest}", name=name, largest=largest)]
+
+
+def exact(contract: Contract) -> list[str]:
+    """List the gate of ids and keys whose digits have to be exact, where the form of a source has types."""
+    names = contract.exact()
+    if contract.linked is not None and contract.unit.numbers_up_to is None:
+        names += tuple(key.name for table in contract.linked.tables for key in table.row_keys)
+    stored = message(
+        "no id or key in {names} is stored as a floating-point number", names=joined(dict.fromkeys(names))
     )
+    return [stored] if names else []
 
 
-def readable_somehow() -> list[str]:
+def readable_somehow(contract: Contract) -> list[str]:
     """List the gates that the form of a source is, for a source whose form is not told."""
     return [
         message("the source is of its form and can be read to its last row"),
-        message("{gate}, where its form has types", gate=TYPED),
+        *(message("{gate}, where its form has types", gate=gate) for gate in (TYPED, *exact(contract))),
         message("{first}, and {second}, where it is a folder", first=ALIKE, second=ONCE),
         message("its select, where it has one, could be evaluated to its end"),
     ]
 
 
-def linked_gates(formats: tuple[str, ...]) -> list[str]:
+def linked_gates(formats: tuple[str, ...], contract: Contract) -> list[str]:
     """List the gates that the forms of linked tables are."""
-    typed = [TYPED] if {"parquet", "duckdb"} & set(formats) else []
+    typed = [TYPED, *exact(contract)] if {"parquet", "duckdb"} & set(formats) else []
     return [*(({**READABLE, **READABLE_FILES})[form] for form in formats), *typed]
 
 
@@ -90,16 +102,9 @@ def readable(source: Source, contract: Contract) -> list[str]:
         one, many = one | PARTLY_READ, many | PARTLY_READ_FILES
     formats = stored_formats(source.format)
     if formats:
-        return linked_gates(formats)
-    exact = contract.unit.column is not None or bool(contract.texts())
-    typed = (source.select is None or exact) and (source.files or source.format) in (
-        "parquet",
-        "duckdb",
-        "postgresql",
-        "delta",
-        "iceberg",
-    )
-    stored = [TYPED] if typed else []
+        return linked_gates(formats, contract)
+    typed = (source.files or source.format) in ("parquet", "duckdb", "postgresql", "delta", "iceberg")
+    stored = [*([] if source.select else [TYPED]), *exact(contract)] if typed else []
     if source.files is not None:
         return [many[source.files], ALIKE, *stored, ONCE]
     if source.format in one:

@@ -14,7 +14,7 @@ from tasks.storage.sources.csv_reader import read_csv
 from tasks.storage.sources.folder import FolderFile
 from tasks.storage.sources.folder_reader import read_folder
 from tasks.storage.sources.table_reader import read_duckdb, read_parquet, read_sqlite
-from tasks.storage.sources.type_changes import check_types
+from tasks.storage.sources.type_changes import check_decimals, check_types
 from tasks.storage.sources.typed_rows import Reading, check_columns, check_distinct
 
 
@@ -43,6 +43,7 @@ class Origin:
 def checked(reading: Reading, source: Source, contract: Contract) -> Reading:
     """Return a reading whose columns are named once, and are the contract's where no select comes between."""
     check_distinct(reading, contract.source_columns)
+    check_decimals(reading.where, reading.stored, source, contract)
     if source.select is None:
         check_columns(reading, reading.columns, contract.source_columns, unread=contract.left_out)
         check_types(reading.where, reading.stored, contract)

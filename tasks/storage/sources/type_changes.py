@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from contracts.contract.contract import Column, Contract
 from contracts.domains.statements import DAY, NESTED, TIME
-from contracts.domains.text import TextDomain
 from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken
 from contracts.release.source import Source
@@ -27,6 +26,7 @@ from tasks.storage.sources.typed_rows import MANY
 
 _WORDS: Final = {DAY: "dates", TIME: "timestamps", NESTED: "lists or records"}
 FLOATS: Final = ("DOUBLE", "FLOAT")
+LONG: Final = "LONG DECIMAL"
 _OF_SQL: Final = {
     "DATE": DAY,
     "TIMESTAMP": TIME,
@@ -47,8 +47,27 @@ def stored_as(columns: Mapping[str, str]) -> dict[str, str]:
 
 def stored_in_arrow(schema: pa.Schema) -> dict[str, str]:
     """Return the same of a schema of Arrow, as a Parquet file has it."""
-    found = {DAY: pa.types.is_date, TIME: pa.types.is_timestamp, NESTED: pa.types.is_nested}
+    found = {DAY: pa.types.is_date, TIME: pa.types.is_timestamp, NESTED: pa.types.is_nested, LONG: _is_long}
     return {field.name: kind for field in schema for kind, holds in found.items() if holds(field.type)}
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_decimal(kind) and kind.precision > 38)
+
+
+def check_decimals(where: str, stored: Mapping[str, str], source: Source, contract: Contract) -> None:
+    """Refuse decimals that DuckDB reads as doubles, or as other numbers, in columns that are read.
+
+    Raises:
+        GateBroken: with one finding a column.
+    """
+    used = {*source.exact_columns(contract, contract.source_columns), *source.select_types(contract)[0]}
+    found, allowed = "decimals of more than 38 digits, which cannot be read", "at most 38 digits"
+    remedy = "store the column as whole numbers, as decimals of fewer digits, or as texts"
+    long = [name for name, kind in stored.items() if kind == LONG and name.lower() in used]
+    if long:
+        raise GateBroken([Finding(where, f"column {name!r}", found, allowed, remedy) for name in long[:MANY]])
 
 
 def check_types(where: str, stored: Mapping[str, str], contract: Contract) -> None:
@@ -88,11 +107,7 @@ def check_exact(
     Raises:
         GateBroken: with one finding a column.
     """
-    domains = {name: contract.column(name).domain for name in keys}
-    largest = {name: domain.numbers_up_to for name, domain in domains.items() if isinstance(domain, TextDomain)}
-    if contract.unit.column is not None:
-        largest[contract.unit.column] = contract.unit.numbers_up_to
-    makes = source.exact_columns(contract, (name for name, most in largest.items() if most is None))
+    makes = source.exact_columns(contract, contract.exact(tuple(keys)))
     found = [(name, makes[name.lower()]) for name in floats if name.lower() in makes]
     unit = contract.unit.column
     blocks = {made: "the unit" if made == unit else f"the domain of {made}" for _, made in found}

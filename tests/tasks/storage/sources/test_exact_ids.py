@@ -25,6 +25,7 @@ from contracts.sql.portable.compiler import sql_of
 from contracts.sql.portable.staging import unit_text
 from tasks.ingest import ingest
 from tasks.storage.sources.folder import parts_of
+from tasks.storage.sources.gate_words import TYPED, delivered, readable, readable_somehow
 from tasks.storage.sources.origin import read_parts
 
 KEY = bytes(range(32))
@@ -180,8 +181,54 @@ def test_a_declared_largest_reads_doubles_row_by_row(tmp_path: Path) -> None:
     source = Source(path=write(tmp_path / "f", a=pa.array([7.0, 8.0])) / "a.parquet")
     assert units(tmp_path, source, contract) == ["7", "8"]
     source = Source(path=write(tmp_path / "f", a=pa.array([7, 10**7])) / "a.parquet")
-    with pytest.raises(GateBroken, match="rows without an id"):
+    with pytest.raises(GateBroken, match=r"(?s)rows without an id.*above a declared `numbers_up_to:`"):
         units(tmp_path, source, contract)
+    assert "every row has a pid, none of them above 1000000" in delivered(contract)
+    assert "every row has a pid" in delivered(contract_of(tmp_path))
+
+
+@pytest.mark.parametrize("select", [None, "SELECT pid, ward FROM source"])
+def test_that_ids_are_not_stored_as_doubles_is_a_gate_of_its_own(tmp_path: Path, select: str | None) -> None:
+    """Whether a writer makes doubles, and whether a column of doubles has a value, follows from rows."""
+    stored = "no id or key in pid is stored as a floating-point number"
+    parquet = Source(path=tmp_path / "a.parquet", select=select, types=None if select is None else {})
+    assert stored in readable(parquet, contract_of(tmp_path))
+    assert stored not in readable(parquet, contract_of(tmp_path, largest=10**6))
+    assert stored not in readable(Source(path=tmp_path / "a.csv"), contract_of(tmp_path))
+    assert (TYPED in readable(parquet, contract_of(tmp_path))) == (select is None)
+    assert any(stored in each for each in readable_somehow(contract_of(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("select", "types"), [(None, None), ("SELECT pid, ward FROM source WHERE pid > 0", {"pid": "number"})]
+)
+@pytest.mark.parametrize("largest", [None, 10**15])
+def test_decimals_of_more_than_38_digits_are_refused_by_their_type(
+    tmp_path: Path, select: str | None, types: Any, largest: int | None
+) -> None:
+    """DuckDB reads them as doubles, of 39 digits even as other numbers, so that no declared largest helps."""
+    for digits in (39, 76):
+        wide = pa.array([Decimal(each) for each in LARGE], pa.decimal256(digits, 0))
+        folder = write(tmp_path / "f", a=wide, b=pa.array(SMALL))
+        for source in (
+            Source(path=folder / "a.parquet", select=select, types=types),
+            Source(path=folder, files="parquet", select=select, types=types),
+        ):
+            with pytest.raises(GateBroken, match=r"(?s)column 'pid'.*decimals of more than 38 digits"):
+                units(tmp_path, source, contract_of(tmp_path, largest=largest))
+    exact = pa.array([Decimal(each) for each in LARGE], pa.decimal256(38, 0))
+    source = Source(path=write(tmp_path / "f", a=exact) / "a.parquet", select=select, types=types)
+    if select is None and largest is None:
+        assert units(tmp_path, source, contract_of(tmp_path)) == [*map(str, LARGE)]
+
+
+def test_a_left_out_column_of_long_decimals_stops_nothing(tmp_path: Path) -> None:
+    contract = read_contract(tmp_path, HEAD + "left_out: [note]\nunit: {kind: row, scope: block}\n" + DEFAULTS + WARD)
+    rows = {"note": pa.array([Decimal(1)], pa.decimal256(60, 0)), "ward": ["surgery"]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    for select in (None, "SELECT ward FROM source"):
+        source = Source(path=tmp_path / "a.parquet", select=select)
+        assert ingest(source, contract, folder=tmp_path / "run", key=KEY, memory_limit="256MB")
 
 
 def test_an_id_computed_by_a_select_has_all_its_digits(tmp_path: Path) -> None:
