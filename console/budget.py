@@ -124,8 +124,7 @@ def open_account(
                 selection_delta,
             )
             sources = [written_source_name(named(written)) for written in source or []]
-            for name in sources:
-                check_no_copy(ledger, name, population)
+            check_no_copy(ledger, population, *sources)
             state = ledger.open_account(terms, reopen=reopen, sources=sources, by=by)
             for written, name in zip(source or [], sources, strict=True):
                 _tell_if_missing(named(written), name)
@@ -192,7 +191,7 @@ def _filling(placeholder: str, name: str) -> Callable[[str], str]:
 def _bind(ledger: Ledger, written: str, population: str, block: str, by: str | None) -> str:
     """Bind a source, and return its name; a file may come later, but a name that is misspelt is bound for good."""
     name = written_source_name(written)
-    check_no_copy(ledger, name, population)
+    check_no_copy(ledger, population, name)
     ledger.bind_source(name, population, time_block(block), by=by)
     _tell_if_missing(written, name)
     return name

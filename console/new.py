@@ -84,7 +84,7 @@ def _written(answers: FirstAnswers, here: Path) -> Workspace:
         for name, text in ((first.contract_file, contract_text(first)), (first.spec_file, spec_text(first))):
             _write(here / name, text, written)
         with closing(place.open_ledger()) as ledger:
-            check_no_copy(ledger, answers.source, first.population)
+            check_no_copy(ledger, first.population, answers.source)
             if answers.terms is not None:
                 ledger.open_account(answers.terms, sources=[answers.source])
             else:

@@ -142,8 +142,7 @@ def bind(place: Place, source: str | Path, *, population: str, block: str | int,
     from tasks.checkpoints import check_no_copy
 
     def bound(ledger: Ledger) -> None:
-        name = bound_name(place, source)
-        check_no_copy(ledger, name, population)
+        check_no_copy(ledger, population, name := bound_name(place, source))
         ledger.bind_source(name, population, time_block(str(block)), by=by)
 
     with_ledger(place, bound)

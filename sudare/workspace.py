@@ -124,8 +124,7 @@ class Workspace:
             terms = account_terms(name, population, days, unit, adjacency, calculus, cap, at, selection_delta=aside)
             sources = () if source is None else (bound_name(self._place, source),)
             check_not_forgotten(ledger, self._place.releases)
-            for each in sources:
-                check_no_copy(ledger, each, population)
+            check_no_copy(ledger, population, *sources)
             ledger.open_account(terms, reopen=reopen, sources=sources)
 
         with_ledger(self._place, opened)

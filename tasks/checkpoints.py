@@ -1,13 +1,11 @@
-"""What would give a cap a second time: a ledger that forgot published versions, and a copy bound to other people.
-
-The checkpoints that published versions carry are what a ledger can no longer deny having held.
-"""
+"""What would give a cap a second time: a ledger without the checkpoints of its versions, or a copied source."""
 
 from __future__ import annotations
 
 import filecmp
 import json
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -78,17 +76,16 @@ def check_not_forgotten(ledger: Ledger, *stores: Path) -> None:
         raise LedgerRefusal(findings)
 
 
-def check_no_copy(ledger: Ledger, source: str, population: str) -> None:
-    """Refuse a file or folder that has the bytes of one that is bound to other people; one that is not there passes.
+def check_no_copy(ledger: Ledger, population: str, *sources: str) -> None:
+    """Refuse files and folders with the bytes of one that is bound to other people; those that are not there pass.
 
     Args:
-        source: the canonical name that is to be bound; of a database the table belongs to it.
-        population: the people that it is to be bound to.
+        population: the people that the sources, by their canonical names, are to be bound to.
     Raises:
-        LedgerRefusal: it is a copy, whatever its contract would make of it.
+        LedgerRefusal: one is a copy, whatever its contract would make of it. A table is one of a table of its name.
     """
-    path, _, table = source.partition("::")
-    for name, (people, _) in ledger.sources().items():
+    for source, (name, (people, _)) in product(sources, ledger.sources().items()):
+        path, _, table = source.partition("::")
         known, _, of_table = (division_of(name) or (name,))[0].partition("::")
         if people != population and known != path and of_table == table and _same_bytes(Path(path), Path(known)):
             found, allowed = f"the bytes of {name}, which is about {people}", f"rows about {population} only"
@@ -96,16 +93,12 @@ def check_no_copy(ledger: Ledger, source: str, population: str) -> None:
             raise refusal(f"source {source}", "people", found, allowed, remedy)
 
 
-def _same_bytes(one: Path, other: Path) -> bool:
+def _same_bytes(*places: Path) -> bool:
     """Say whether files, or all files of folders, are equal and not empty; what cannot be read is not compared."""
     try:
-        files, others = (
-            [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
-            for path in (one, other)
-        )
-        if len(files) != len(others) or not any(each.stat().st_size for each in files):
-            return False
-        return all(filecmp.cmp(*pair, shallow=False) for pair in zip(files, others, strict=True))
+        one, other = ([p] if p.is_file() else sorted(filter(Path.is_file, p.rglob("*"))) for p in places)
+        alike = len(one) == len(other) and any(each.stat().st_size for each in one)
+        return alike and all(filecmp.cmp(*pair, shallow=False) for pair in zip(one, other, strict=True))
     except OSError:
         return False
 

@@ -135,11 +135,10 @@ class Contract(PrivacyTerms):
 
     def exact(self, texts: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the unit's id and the texts, of some or all, whose digits count: no largest number is declared."""
-        largest = {c.name: c.domain.numbers_up_to for c in self.columns if isinstance(c.domain, TextDomain)}
-        if texts is not None:
-            largest = {name: most for name, most in largest.items() if name in texts}
-        largest |= {} if self.unit.column is None else {self.unit.column: self.unit.numbers_up_to}
-        return tuple(name for name, most in largest.items() if most is None)
+        largest = {column.name: getattr(column.domain, "numbers_up_to", None) for column in self.columns}
+        largest |= dict.fromkeys(self._id_column(), self.unit.numbers_up_to)
+        named = dict.fromkeys((*self._id_column(), *self.texts(texts)))
+        return tuple(name for name in named if largest[name] is None)
 
     def with_keys(self, keys: Mapping[str, Sequence[str]]) -> Contract:
         """Return the contract with a cell for each selected key of columns of texts; it is written the same.

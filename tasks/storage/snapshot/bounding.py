@@ -113,11 +113,9 @@ def order_units(
 
 def refuse_nobody(where: str, unit: str) -> NoReturn:
     """Raise that a row has no id of its privacy unit."""
-    remedy = (
-        "give every row the id of its unit, or leave such rows out with `select:`; an id above a declared "
-        "`numbers_up_to:` counts as missing"
-    )
-    break_gate(where, f"column {unit!r}", "rows without an id of their privacy unit", "an id in every row", remedy)
+    found = "rows without an id of their privacy unit, or with one above a declared `numbers_up_to:`"
+    remedy = "give every row the id of its unit, or leave such rows out with `select:`"
+    break_gate(where, f"column {unit!r}", found, "an id in every row", remedy)
 
 
 def _places(table: str, text: str) -> str:

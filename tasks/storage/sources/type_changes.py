@@ -47,21 +47,13 @@ def stored_as(columns: Mapping[str, str]) -> dict[str, str]:
 
 def stored_in_arrow(schema: pa.Schema) -> dict[str, str]:
     """Return the same of a schema of Arrow, as a Parquet file has it."""
-    found = {DAY: pa.types.is_date, TIME: pa.types.is_timestamp, NESTED: pa.types.is_nested, LONG: _is_long}
-    return {field.name: kind for field in schema for kind, holds in found.items() if holds(field.type)}
-
-
-def _is_long(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_decimal(kind) and kind.precision > 38)
+    found = {DAY: pa.types.is_date, TIME: pa.types.is_timestamp, NESTED: pa.types.is_nested}
+    long = {each.name: LONG for each in schema if pa.types.is_decimal256(each.type) and each.type.precision > 38}
+    return long | {field.name: kind for field in schema for kind, holds in found.items() if holds(field.type)}
 
 
 def check_decimals(where: str, stored: Mapping[str, str], source: Source, contract: Contract) -> None:
-    """Refuse decimals that DuckDB reads as doubles, or as other numbers, in columns that are read.
-
-    Raises:
-        GateBroken: with one finding a column.
-    """
+    """Break the gate of decimals that DuckDB reads as doubles, or as other numbers, in columns that are read."""
     used = {*source.exact_columns(contract, contract.source_columns), *source.select_types(contract)[0]}
     found, allowed = "decimals of more than 38 digits, which cannot be read", "at most 38 digits"
     remedy = "store the column as whole numbers, as decimals of fewer digits, or as texts"
