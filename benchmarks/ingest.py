@@ -39,7 +39,6 @@ MEMORY: Final = "1GB"
 TARGETS: Final = {"csv": 1.5, "parquet": 2.0}
 KEY: Final = bytes(range(32))
 """Of made-up rows."""
-Figures = dict[str, dict[str, list[float]]]
 
 
 def main() -> None:

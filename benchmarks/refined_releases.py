@@ -11,10 +11,8 @@ which is what `auto` is with Laplace noise.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
-import os
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import combinations
@@ -26,7 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.refinement import SEED, Counts, noise, refined
+from benchmarks.refinement import SEED, Counts, arguments, noise, refined
 from benchmarks.results import Row, Setting, machine, write
 from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteGaussian
@@ -137,12 +135,7 @@ def _seconds(way: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measure everything and write results/refined_releases.json."""
-    parser = argparse.ArgumentParser(description="whole releases with Gaussian noise, refined by auto")
-    named = os.environ.get("SUDARE_BENCHMARK_DATA")
-    parser.add_argument("--data", type=Path, default=Path(named) if named else None)
-    parser.add_argument("--draws", type=int, default=20)
-    asked = parser.parse_args()
-    base = machine("numpy")
+    asked, base = arguments("whole releases with Gaussian noise, refined by auto", draws=20), machine("numpy")
     rows = times(base)
     for name in POOLED if asked.data else ():
         codes = codes_of(asked.data / f"{name}.csv.gz")

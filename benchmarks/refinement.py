@@ -32,8 +32,7 @@ from benchmarks._neural_tables import Number, Table
 from benchmarks.results import Row, Setting, machine, write
 from contracts.release.tables.product import Refine
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
+from privacy.grant.sampled_noise import SampledNoise
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.tables import refine_table
 from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
@@ -92,9 +91,7 @@ def made_up(cells: int) -> dict[str, Counts]:
 
 def noise(event: CountNoise, shape: tuple[int, ...], source: SeededBytes) -> Counts:
     """Draw the event's noise."""
-    if isinstance(event, DiscreteGaussian):
-        return discrete_gaussian(prod(shape), sigma_squared=event.sigma_squared, source=source).reshape(shape)
-    return discrete_laplace(prod(shape), inverse_scale=event.inverse_scale, source=source).reshape(shape)
+    return SampledNoise(source).integers(prod(shape), event=event).reshape(shape)
 
 
 def refined(
@@ -276,14 +273,18 @@ def _of_all(made: Sequence[NDArray[np.int64] | NDArray[np.float64]], truths: Seq
     return sqrt(float(sum(squares)) / sum(truth.size for truth in truths))
 
 
-def main() -> None:
-    """Measure everything and write results/refinement.json."""
-    parser = argparse.ArgumentParser(description="every refinement beside no refinement")
+def arguments(description: str, *, draws: int) -> argparse.Namespace:
+    """Read where the data are, and how many draws are made."""
+    parser = argparse.ArgumentParser(description=description)
     named = os.environ.get("SUDARE_BENCHMARK_DATA")
     parser.add_argument("--data", type=Path, default=Path(named) if named else None)
-    parser.add_argument("--draws", type=int, default=6)
-    asked = parser.parse_args()
-    base = machine("numpy")
+    parser.add_argument("--draws", type=int, default=draws)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure everything and write results/refinement.json."""
+    asked, base = arguments("every refinement beside no refinement", draws=6), machine("numpy")
     rows = sizes(base)
     if asked.data is None:
         print("tables of real data are left out: no --data and no SUDARE_BENCHMARK_DATA")

@@ -13,7 +13,6 @@ from rich.console import Console
 from console.aims import AccuracyAim, Reached, all_of, curve, least_epsilon, reached, read_aims, three_digits
 from console.products.product_view import ExpectedWidth, product_view
 from console.render import table
-from console.trade_off import in_braille, trade_off
 from contracts.reading.scalars import plain_text
 from contracts.release.spec import ReleaseSpec
 from flows.request import Request, planned_request
@@ -159,9 +158,6 @@ def print_aims(console: Console, told: dict[str, Any]) -> None:
         (f"ε = {point['epsilon']}", *(f"±{each:,.4g}" for each in point["half_widths"])) for point in told["curve"]
     ]
     console.print(table(headings, lines, numbers=headings[1:]))
-    console.print()
-    for line in in_braille(trade_off(told), plain=not console.encoding.startswith("utf")):
-        console.print(line, highlight=False, markup=False, no_wrap=True, overflow="ignore")
     console.print()
     if "picture" in told:
         console.print(f"the picture is in {told['picture']}")

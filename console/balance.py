@@ -70,16 +70,13 @@ def history(
     account: AccountArgument = None,
     verify: Annotated[bool, typer.Option("--verify", help="Also check the journal; exit 5 when it fails.")] = False,
     proof: Proofs = None,
-    seconds: Annotated[
-        bool, typer.Option("--seconds", help="Show the seconds of entries that are sealed for auditors, too.")
-    ] = False,
     workspace: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the journal: every account, charge, draw, publication and withdrawal.
 
     Times are to the hour, as the public ones are; the number of an entry orders them. Only entries that are sealed
-    for auditors have seconds, which --seconds and --json show.
+    for auditors have seconds, which --json shows.
 
     With --verify the database's pages and indexes, every entry, cap and balance are checked, and that the journal
     still begins with what it held when each version in the release store was published.
@@ -105,8 +102,7 @@ def history(
     def people(console: Console) -> None:
         for entry in entries:
             told = summary(entry)
-            at = told.pop("at")
-            head = f"{told.pop('sequence'):>5}  {at if seconds else to_the_hour(at)}  {told.pop('kind'):<18}"
+            head = f"{told.pop('sequence'):>5}  {to_the_hour(told.pop('at'))}  {told.pop('kind'):<18}"
             console.print(head, " ".join(f"{name}={value}" for name, value in told.items()), soft_wrap=True)
         if verify:
             console.print("The journal holds: every entry, every cap, every balance.")

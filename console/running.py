@@ -59,10 +59,12 @@ class RunOptions(ReleaseOrder):
     Args:
         accept_misfits: whether it is accepted beforehand that rows do not fit the contract.
         may_ask: whether a person at the terminal may be asked.
+        unattended: whether nobody is there, so that rows which do not fit stop it as they stop a scheduled run.
     """
 
     accept_misfits: bool = False
     may_ask: bool = False
+    unattended: bool = False
 
 
 @contextmanager
@@ -118,6 +120,8 @@ class Operator:
             raise
         except SudareError as refusal:
             return OperatorDecision(options.supersede, refusal=refusal)
+        if options.unattended:
+            return OperatorDecision(supersede, table, unattended=True)
         found = before_charge(run, request, self.where, table)
         if found is not None:
             with paused():

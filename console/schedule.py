@@ -214,7 +214,7 @@ def watch(
 
 def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json: bool, carry_on: bool) -> None:
     """Run what has arrived here."""
-    options = RunOptions(spec, accept_misfits=True)  # nobody watches: what does not fit is told on the private page
+    options = RunOptions(spec, unattended=True)
     release_periods(options, where, [each.period for each in ready], as_json=as_json, carry_on=carry_on)
 
 

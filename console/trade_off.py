@@ -1,8 +1,8 @@
-"""The trade-off between epsilon and accuracy as a picture: on the terminal in braille dots, and as an SVG file.
+"""The trade-off between epsilon and accuracy as a picture, in an SVG file.
 
 Epsilon runs to the right, the half width of an aim's 95 % interval up, both in logarithms. Widths are multiples of
 what is asked, so that aims of any units share one axis, on which 1 is the aim. Lines run straight between the points
-that were planned. Nothing is told by colour alone: lines have letters, and in the file dashes of their own.
+that were planned. Nothing is told by colour alone: each line has a letter and dashes of its own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from contracts.errors import Finding, SpecRefused
 
 MOST_LINES: Final = 6
 """Aims that are drawn; of more, those that are farthest from what is asked."""
-_COLUMNS, _ROWS = 56, 12
-_DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a braille sign, by row and column of its dots."""
 _LETTERS: Final = "abcdef"
 _FARTHEST: Final = 3.0
 """Doublings above and below the aim that are drawn at most."""
@@ -100,79 +97,6 @@ def _heights(curve: Sequence[Mapping[str, Any]], place: int, asked: float) -> tu
     # No noise at all, half width 0, lies below every picture.
     widths = [point["half_widths"][place] for point in curve]
     return tuple(log2(width / asked) if width else -64.0 for width in widths)
-
-
-def in_braille(picture: TradeOff, *, plain: bool) -> list[str]:
-    """Return the lines of the picture on a terminal.
-
-    Args:
-        picture: what it shows.
-        plain: in ASCII, for a terminal that has no other signs.
-    """
-    signs = [[0] * _COLUMNS for _ in range(_ROWS)]
-    for x, y in _dots(picture, 2 * _COLUMNS - 1, 4 * _ROWS - 1):
-        signs[y // 4][x // 2] |= _DOTS[y % 4][x % 2]
-    low, high = picture.reach
-    scales = {0: picture.scale(high), _row(0.0, low, high): picture.scale(0), _ROWS - 1: picture.scale(low)}
-    width = max(len(each) for each in scales.values()) + len(" asked")
-    ends: dict[int, str] = {}
-    for line in picture.lines:
-        at = _row(min(max(line.heights[-1], low), high), low, high)
-        ends[at] = ends.get(at, "") + line.letter
-    drawn = []
-    for row, own in enumerate(signs):
-        text = "".join((" " if not each else "*") if plain else chr(0x2800 + each) for each in own)
-        scale = scales.get(row, "") + (" asked" if row == _row(0.0, low, high) else "")
-        drawn.append(f"{scale:>{width}} {'|' if plain else '│'}{text} {ends.get(row, '')}".rstrip())
-    drawn.append(f"{'':>{width}} {'+' if plain else '└'}{('-' if plain else '─') * _COLUMNS}")
-    return [*drawn, f"{'':>{width + 2}}{_foot(picture)}", *_legend(picture)]
-
-
-def _row(height: float, low: float, high: float) -> int:
-    return round((high - height) / (high - low) * (4 * _ROWS - 1)) // 4
-
-
-def _foot(picture: TradeOff) -> str:
-    """Write the epsilons of the points under them."""
-    first, last, found = picture.across[0], picture.across[-1], [" "] * (_COLUMNS + 12)
-    free = 0
-    for place, text in zip(picture.across, picture.epsilons, strict=True):
-        begin = round((place - first) / (last - first) * (_COLUMNS - 1)) if last > first else 0
-        begin = max(begin - len(text) // 2, free)
-        found[begin : begin + len(text)] = text
-        free = begin + len(text) + 1
-    return f"{''.join(found).rstrip()}  epsilon"
-
-
-def _legend(picture: TradeOff) -> Iterator[str]:
-    if len(picture.lines) > 1:
-        yield from (f"  {line.letter}  {line.aim}" for line in picture.lines)
-        yield "  heights are multiples of what each aim asks"
-
-
-def _dots(picture: TradeOff, across: int, up: int) -> Iterator[tuple[int, int]]:
-    """Yield the dots that are set, from the upper left: the lines, the aim, and the epsilon that was found."""
-    low, high = picture.reach
-    first, last = picture.across[0], picture.across[-1]
-    span = max(last - first, 1e-9)
-    aim = round(high / (high - low) * up)
-    yield from ((x, aim) for x in range(0, across + 1, 3))
-    found = round((log2(float(picture.epsilon)) - first) / span * across)
-    yield from ((min(max(found, 0), across), y) for y in range(0, up + 1, 3))
-    for line in picture.lines:
-        for x in range(across + 1):
-            height = _between(picture.across, line.heights, first + x / across * span)
-            if low <= height <= high:
-                yield x, round((high - height) / (high - low) * up)
-
-
-def _between(places: Sequence[float], heights: Sequence[float], at: float) -> float:
-    """Return the height at a place, on the straight line between the points beside it."""
-    for left in range(len(places) - 1):
-        if at <= places[left + 1]:
-            share = (at - places[left]) / (places[left + 1] - places[left])
-            return heights[left] * (1 - share) + heights[left + 1] * share
-    return heights[-1]
 
 
 def as_svg(picture: TradeOff, release: str) -> str:

@@ -71,11 +71,6 @@ class QuietServer(uvicorn.Server):
                 signal.signal(each, handler)
 
 
-def config_of(site: Site) -> uvicorn.Config:
-    """Return how the site is served."""
-    return config_for(make_app(site))
-
-
 def config_for(app: ASGIApp) -> uvicorn.Config:
     """Return how an application is served."""
     return uvicorn.Config(

@@ -18,9 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from contracts.contract.short_column import ShortColumn, block, listing, scalar
 from contracts.errors import ContractRefused, Finding
@@ -70,20 +68,6 @@ def contract_document(path: Path) -> Document:
     if "columns" not in entries:
         return document
     return _Expansion(document).contract()
-
-
-def long_text(document: Document) -> str:
-    """Write a contract in the long form, YAML of the Open Data Contract Standard 3."""
-    return yaml.dump(document.text(), Dumper=_Quoted, sort_keys=False, allow_unicode=True, width=116)
-
-
-class _Quoted(yaml.SafeDumper):
-    """Writes texts so that every reader of YAML reads them as texts, and lists of scalars on one line."""
-
-    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> yaml.SequenceNode:
-        """Write a list that holds no other collections in one line."""
-        flat = all(not isinstance(item, list | dict) for item in sequence)
-        return super().represent_sequence(tag, sequence, flow_style=flat)
 
 
 class _Expansion:

@@ -21,6 +21,7 @@ from contracts.release.source import source_name
 from flows.federation.federated_version import FederatedOutcome, federated_outcome, publish_across
 from flows.federation.flower_sites import FlowerSites
 from flows.federation.site import Look, SiteService, joined
+from flows.periods.clock import check_clock
 from privacy.coordination.coordinator import Attempts, count_across, train_across
 from privacy.coordination.phased_rounds import run_phases
 from privacy.federation.counting import CountingPlan
@@ -119,6 +120,7 @@ def coordinate(
         if before is not None:
             on_message("it was released before: nothing is asked of any site")
             return federated_outcome(before, ledger, workspace, repeated=True)
+        check_clock(ledger, workspace.clock_ahead)
     probe_store(store, spec.federation)
     began = now_to_the_second()
     with over_flower(known, workspace, network) as sites:

@@ -21,6 +21,7 @@ from contracts.contract.check_terms import checks
 from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SudareError
 from contracts.release.federation_spec import FederationSpec, SiteFile
+from flows.periods.clock import check_clock
 from flows.prepare import check_people
 from privacy.coordination.phased_rounds import contribute_phase
 from privacy.federation.in_process import FAILED, LEDGER, reason
@@ -127,6 +128,7 @@ def joined(
     with hold(workspace.runs, run_name(spec.federation, spec.digest), keep_snapshot=True) as folder:
         with closing(workspace.open_ledger()) as ledger:
             check_not_forgotten(ledger, workspace.releases)
+            check_clock(ledger, workspace.clock_ahead)
             name, events = site.source.name, known.plan.record_events
             try:
                 with blocks_of(workspace):

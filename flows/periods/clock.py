@@ -32,7 +32,7 @@ class ClockAhead(LedgerRefusal):
     """The clock is far ahead of the journal's last entry: whoever runs the command says whether it is right."""
 
 
-def check_clock(ledger: Ledger, days: int, *, accepted: bool) -> None:
+def check_clock(ledger: Ledger, days: int, *, accepted: bool = False) -> None:
     """Refuse a wrong clock before a charge: what is entered by it stands in the journal for good.
 
     Args:
@@ -47,7 +47,8 @@ def check_clock(ledger: Ledger, days: int, *, accepted: bool) -> None:
     if accepted or datetime.fromisoformat(now) - datetime.fromisoformat(last) <= timedelta(days=days):
         return
     allowed = f"at most {days} days after {last}, the time of the journal's last entry (clock.ahead in sudare.toml)"
-    remedy = "set the clock; if it is right, because nothing was entered for so long, add --accept-clock"
+    remedy = "set the clock; if it is right, as nothing was entered for so long, add --accept-clock to sudare run, "
+    remedy += "or raise clock.ahead"
     raise ClockAhead([Finding("this machine", "clock", now, allowed, remedy)])
 
 

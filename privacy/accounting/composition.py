@@ -10,22 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteLaplace,
     DiscreteLaplaceVector,
     Gaussian,
     PoissonSampledGaussian,
     PrivacyEvent,
-    Pure,
-    ZeroConcentrated,
 )
-
-if TYPE_CHECKING:  # takes a second to import
-    from dp_accounting.dp_event import DpEvent
 
 
 @dataclass(frozen=True)
@@ -89,33 +82,3 @@ def composition(event: PrivacyEvent) -> PrivacyEvent | SelfComposed:
         case DiscreteLaplaceVector(inverse_scale, move, times):
             return SelfComposed(DiscreteLaplace(inverse_scale, (move,)), times)
     return event
-
-
-def to_dp_event(event: ComposableEvent) -> DpEvent:
-    """Return an event as `dp_accounting` has it.
-
-    Raises:
-        UnsupportedEvent: it has no event of discrete Gaussian noise, and none of the exponential mechanism.
-    """
-    from dp_accounting import dp_event
-
-    match event:
-        case SelfComposed(repeated, count):
-            return dp_event.SelfComposedDpEvent(to_dp_event(repeated), count)
-        case Composed(events):
-            return dp_event.ComposedDpEvent([to_dp_event(each) for each in events])
-        case PoissonSampled(sampling_probability, sampled):
-            return dp_event.PoissonSampledDpEvent(float(sampling_probability), to_dp_event(sampled))
-        case Gaussian(noise_multiplier):
-            return dp_event.GaussianDpEvent(float(noise_multiplier))
-        case ZeroConcentrated(rho):
-            return dp_event.ZCDpEvent(float(rho))
-        case Pure(epsilon):  # randomized response is the worst of them: Kairouz, Oh, Viswanath 2015
-            return dp_event.DiscreteLaplaceDpEvent(float(epsilon), 1)
-        case DiscreteLaplace(inverse_scale, moves):
-            # The noises of the cells are independent: each move is a mechanism of its own.
-            each = [dp_event.DiscreteLaplaceDpEvent(float(inverse_scale), abs(move)) for move in moves]
-            return each[0] if len(each) == 1 else dp_event.ComposedDpEvent(each)
-        case PoissonSampledGaussian() | DiscreteLaplaceVector():
-            return to_dp_event(composition(event))
-    raise UnsupportedEvent(f"dp_accounting has no event of {event.kind}")

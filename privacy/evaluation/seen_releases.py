@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ _LEAST_COUNT: Final = 0.5
 
 class Seen(Protocol):
     """A release as an attacker sees it."""
-
-    invertible: ClassVar[bool]
 
     def presence(self, rows: Integers) -> Floats:
         """Score each row in one way or several: larger where it looks as if it were in; shape (ways, rows)."""
@@ -47,7 +45,6 @@ class SeenRows:
     """
 
     rows: Integers
-    invertible: ClassVar[bool] = False
 
     def presence(self, rows: Integers) -> Floats:
         """Score by how close all synthetic rows are, and the nearest one."""
@@ -83,7 +80,6 @@ class SeenTables:
     """Published tables."""
 
     tables: tuple[SeenTable, ...]
-    invertible: ClassVar[bool] = False
 
     def presence(self, rows: Integers) -> Floats:
         """Score by how far the counts of a row's cells lie above what the toss of coins leads to expect.
@@ -125,7 +121,6 @@ class SeenModel:
 
     model: ClassifierModel
     label: int
-    invertible: ClassVar[bool] = True
 
     def presence(self, rows: Integers) -> Floats:
         """Score by how sure the model is of the true label."""

@@ -1,4 +1,4 @@
-"""How a row of codes lies in a vector of real numbers, and back: public, a function of the contract alone.
+"""How a row of codes lies in a vector of real numbers: public, a function of the contract alone.
 
     number or date, in bins    the middle of its bin, scaled by the declared bounds to [0, 1]; where nulls have a
                                cell, one more entry that says so (a null's number is 0)
@@ -108,15 +108,6 @@ class ColumnLayout:
         flag = (Head(self.name, "flag", numbers, numbers + 1),) if self.nullable else ()
         return (Head(self.name, "unit", start, numbers), *flag)
 
-    def codes_from(self, entries: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-        """Return a column's codes, shape (rows, length): nearest number, null from a half on, largest chance."""
-        if self.kind == "category":
-            return np.asarray(np.argmax(entries, axis=1)[:, None], dtype=np.int64)
-        points = self.points
-        # The borders are the middles between neighbouring numbers.
-        nearest: NDArray[np.int64] = np.searchsorted((points[1:] + points[:-1]) / 2, entries[:, : self.length])
-        return np.where(entries[:, 1:] >= 0.5, points.size, nearest) if self.nullable else nearest
-
 
 @dataclass(frozen=True, eq=False)
 class RowLayout:
@@ -211,25 +202,6 @@ class RowLayout:
     def lattice(self, codes: Unsigned, *, bits: int) -> NDArray[np.float64]:
         """Return the vectors rounded to multiples of 2^-bits, as whole numbers from 0 to 2^bits in float64."""
         return self._looked_up(codes, lambda table: np.rint(table * 2.0**bits))
-
-    def codes_from(self, vectors: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-        """Return the codes whose vectors are nearest, stretch by stretch.
-
-        It takes `vectors(codes)` back to `codes` where float32 tells the numbers of neighbouring bins apart.
-
-        Args:
-            vectors: shape (rows, width): numbers, chances of being null, chances of the cells.
-        Returns:
-            int64, shape (rows, code_width).
-        """
-        ends = list(accumulate((column.width for column in self.columns), initial=0))
-        return np.concatenate(
-            [
-                column.codes_from(vectors[:, start:stop])
-                for column, start, stop in zip(self.columns, ends[:-1], ends[1:], strict=True)
-            ],
-            axis=1,
-        )
 
     def _place(self, name: str) -> int:
         if name not in self._places:

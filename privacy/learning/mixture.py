@@ -62,15 +62,6 @@ class Mixture:
             return np.asarray(np.linalg.cholesky(self.covariances))
         return np.sqrt(self.covariances)[:, :, None] * np.eye(self.means.shape[1])
 
-    def log_densities(self, vectors: Floats) -> Floats:
-        """Return log(weight_g density_g) of vectors of shape (n, d), shape (n, K); for released vectors."""
-        factors, dimension = self.cholesky(), self.means.shape[1]
-        away = vectors[None, :, :] - self.means[:, None, :]
-        # With covariance = L L' the exponent of the density is -|L^-1 (x - mean)|^2 / 2.
-        deviations = np.linalg.solve(factors, away.transpose(0, 2, 1))
-        scale = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1) + dimension / 2 * np.log(2 * np.pi)
-        return np.asarray(np.log(self.weights) - scale - (deviations**2).sum(axis=1).T / 2)
-
 
 def initial_mixture(
     components: int,

@@ -60,11 +60,6 @@ class ConditionalColumns:
     steps: tuple[ConditionalColumn, ...]
     left: tuple[tuple[Clique, Floats], ...]
 
-    @property
-    def always_possible(self) -> bool:
-        """Whether every row of given columns has some row of the others."""
-        return not any(bool(np.isneginf(values).any()) for _, values in self.left)
-
 
 def conditional_columns(model: GraphicalModel, given: Sequence[str]) -> ConditionalColumns:
     """Work out the weights of every column that is not given.

@@ -14,7 +14,7 @@ is rounded to whole numbers and added in 64 bits, which lose none either. rint(x
 but for ties, which have probability 0. So the vector k is a function of the Gaussian mechanism on the vector
 g rint(x / g), and of nothing else; and fl(g k), which float32 rounds to 24 bits, is a function of k. So is everything
 that is worked out from it. The steps of a training hold jointly, too, since their noise is independent. The L2
-sensitivity of g rint(x / g) is that of x and at most g sqrt(dimension) (`rounding_slack`).
+sensitivity of g rint(x / g) is that of x and at most g sqrt(dimension).
 
 N is not rounded before the product is (`rounded_gaussian`). So the numbers that can come out together are the same
 for every x, and how much likelier they are under one x than under another is what the Gaussian mechanism allows.
@@ -25,7 +25,7 @@ section 13.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import frexp, sqrt
+from math import frexp
 from typing import Final
 
 import numpy as np
@@ -84,11 +84,6 @@ def on_lattice(exact: NDArray[np.float32], lattice: float) -> NDArray[np.int64]:
     steps = exact * np.float64(1 / lattice)
     np.clip(np.rint(steps, out=steps), -LARGEST_STEPS, LARGEST_STEPS, out=steps)
     return steps.astype(np.int64)
-
-
-def rounding_slack(size: int, standard_deviation: Fraction) -> float:
-    """Bound how much rounding to the lattice may add to the distance of two vectors: g sqrt(n)."""
-    return lattice_of(standard_deviation) * sqrt(size)
 
 
 def lattice_of(standard_deviation: Fraction) -> float:

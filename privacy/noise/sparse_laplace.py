@@ -13,9 +13,7 @@ Lowering tau to s draws what lies between, given that everything >= tau is known
 kept, each is kept now with
        P(X >= s | X < tau) = (r^s - r^tau) / (1 + r - r^tau),
 and its value is s plus a geometric variable cut off at tau - s. Populated cells below tau keep the draw that they
-have; where another process has it (`resume`), X is drawn again given X <= b, b = tau - 1 - count, which is exact
-because nothing but "below tau" is known of it: b - g for a geometric g where b < 0, ordinary draws until one is <= b
-otherwise (at least half of them are).
+have.
 
 tau >= 1 is required, since at 0 and below more than half of all empty cells would be kept; and an absent cell then
 reads "< tau", which includes 0. Only cells at or above tau ever leave this object: the value of a populated
@@ -51,38 +49,6 @@ _MOST_UNITS: Final = 2**62
 _LIMIT_REASON: Final = "below it a draw might not fit into 64 bits, above it there is no noise"
 
 
-def sparse_discrete_laplace(
-    codes: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    *,
-    cells: int,
-    inverse_scale: Fraction,
-    threshold: int,
-    source: RandomBytes,
-) -> CellsAndValues:
-    """Add exact discrete Laplace noise to every cell of a huge table and keep the noisy values >= threshold.
-
-    Formula:  {(c, count_c + X_c) : 0 <= c < cells, count_c + X_c >= tau},  count_c = 0 where c is not in `codes`
-
-    Args:
-        codes: populated cells, ascending and distinct, from 0 to cells - 1, shape (n,).
-        counts: exact counts, shape (n,), from 0 to 2^62 - 1 [units].
-        cells: N, size of the declared domain, from 1 to 2^63 - 1.
-        inverse_scale: t, from 2^-50 to 2^20 [1 / unit].
-        threshold: tau, from 1 to 2^62 - 1, derived from public parameters [units].
-        source: uniform bytes.
-    Returns:
-        Codes of the kept cells, ascending, and their noisy values [units].
-    Raises:
-        NoiseRefused: an argument is out of its limits; nothing was drawn.
-    Privacy: post-processing of the (t * l1_sensitivity)-DP noisy table over the whole domain. The time and the memory
-        that it takes depend on the number of populated cells.
-    Source: the module's docstring.
-    """
-    table = SparseLaplace(codes, counts, cells=cells, inverse_scale=inverse_scale, threshold=threshold, source=source)
-    return table.drawn()
-
-
 class _Layers(NamedTuple):
     """What is drawn at or above the threshold, and the populated cells below it, which stay hidden."""
 
@@ -95,7 +61,21 @@ class SparseLaplace:
     """A noisy table that is drawn from the top down to a threshold, and further down on request.
 
     It holds exact draws of populated cells below the threshold, which must not be seen: it shows no value and
-    refuses pickling. Arguments as for `sparse_discrete_laplace`.
+    refuses pickling.
+
+    Formula:  {(c, count_c + X_c) : 0 <= c < cells, count_c + X_c >= tau},  count_c = 0 where c is not in `codes`
+
+    Args:
+        codes: populated cells, ascending and distinct, from 0 to cells - 1, shape (n,).
+        counts: exact counts, shape (n,), from 0 to 2^62 - 1 [units].
+        cells: N, size of the declared domain, from 1 to 2^63 - 1.
+        inverse_scale: t, from 2^-50 to 2^20 [1 / unit].
+        threshold: tau, from 1 to 2^62 - 1, derived from public parameters [units].
+        source: uniform bytes.
+    Raises:
+        NoiseRefused: an argument is out of its limits; nothing was drawn.
+    Privacy: post-processing of the (t * l1_sensitivity)-DP noisy table over the whole domain. The time and the memory
+        that it takes depend on the number of populated cells.
     """
 
     __slots__ = ("_cells", "_inverse_scale", "_layers", "_source")
@@ -117,36 +97,6 @@ class SparseLaplace:
         noise += counts
         nothing = np.empty(0, np.int64), np.empty(0, np.int64)
         self._layers = self._draw(nothing, (codes, noise), threshold, above=None)
-
-    @classmethod
-    def resume(
-        cls,
-        codes: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        *,
-        drawn: CellsAndValues,
-        cells: int,
-        inverse_scale: Fraction,
-        threshold: int,
-        source: RandomBytes,
-    ) -> SparseLaplace:
-        """Go on from what another process drew and wrote down: everything at or above `threshold`.
-
-        What is populated and not among it is drawn given that it lies below, so that nothing that was seen changes.
-
-        Raises:
-            NoiseRefused: an argument is out of its limits, or a drawn value lies below the threshold.
-        """
-        _check_table(codes, counts, cells)
-        _check_noise(inverse_scale, threshold)
-        _check_table(*drawn, cells, names=("drawn codes", "drawn values"), least=threshold)
-        table = cls.__new__(cls)
-        table._cells, table._inverse_scale, table._source = cells, inverse_scale, source
-        missing = ~np.isin(codes, drawn[0], assume_unique=True)
-        bound = threshold - 1 - counts[missing]
-        noise = _noise_up_to(bound, inverse_scale, source)
-        table._layers = _Layers(drawn, (codes[missing], counts[missing] + noise), threshold)
-        return table
 
     def __repr__(self) -> str:
         """Show the public parameters only."""
@@ -227,18 +177,6 @@ def layer_probability(inverse_scale: Fraction, threshold: int, above: int | None
     return bounds
 
 
-def _noise_up_to(bound: NDArray[np.int64], inverse_scale: Fraction, source: RandomBytes) -> NDArray[np.int64]:
-    """Draw X given X <= bound, for each bound."""
-    # Below 0 the tail is geometric, P(X = b - g) = (1 - r) r^g of it; at 0 and above that law is wrong and is drawn
-    # anew.
-    noise = bound - geometric(bound.size, inverse_scale=inverse_scale, source=source)
-    wrong = np.flatnonzero(bound >= 0)
-    while wrong.size:
-        noise[wrong] = discrete_laplace(wrong.size, inverse_scale=inverse_scale, source=source)
-        wrong = wrong[noise[wrong] > bound[wrong]]
-    return noise
-
-
 def _skip(ranks: NDArray[np.int64], occupied: NDArray[np.int64]) -> NDArray[np.int64]:
     """Turn ranks among the cells that are not known into codes, in place; both ascending.
 
@@ -278,25 +216,18 @@ def _check_noise(inverse_scale: Fraction, threshold: int) -> None:
         raise NoiseRefused("threshold", str(threshold), "a whole number from 1 to 2^62 - 1")
 
 
-def _check_table(
-    codes: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    cells: int,
-    *,
-    names: tuple[str, str] = ("codes", "counts"),
-    least: int = 0,
-) -> None:
+def _check_table(codes: NDArray[np.int64], counts: NDArray[np.int64], cells: int) -> None:
     """Refuse what is not a list of distinct cells with a number each; no row's value is told."""
     if not 1 <= check_size("cells", cells) <= MOST_CELLS:
         raise NoiseRefused("cells", str(cells), "a whole number from 1 to 2^63 - 1")
-    for name, array in zip(names, (codes, counts), strict=True):
+    for name, array in (("codes", codes), ("counts", counts)):
         if array.dtype != np.int64 or array.ndim != 1:
             raise NoiseRefused(name, f"{array.dtype} in {array.ndim} dimensions", "int64 in 1 dimension")
     if codes.size != counts.size:
-        raise NoiseRefused(names[1], "of another length than the codes", "one for each code")
+        raise NoiseRefused("counts", "of another length than the codes", "one for each code")
     if codes.size and (codes[0] < 0 or codes[-1] >= cells):
-        raise NoiseRefused(names[0], "outside of the domain", f"from 0 to {cells - 1}")
+        raise NoiseRefused("codes", "outside of the domain", f"from 0 to {cells - 1}")
     if np.any(codes[1:] <= codes[:-1]):
-        raise NoiseRefused(names[0], "not ascending, or not distinct", "ascending distinct codes")
-    if counts.size and (counts.min() < least or counts.max() >= _MOST_UNITS):
-        raise NoiseRefused(names[1], "out of its limits", f"from {least} to 2^62 - 1")
+        raise NoiseRefused("codes", "not ascending, or not distinct", "ascending distinct codes")
+    if counts.size and (counts.min() < 0 or counts.max() >= _MOST_UNITS):
+        raise NoiseRefused("counts", "out of its limits", "from 0 to 2^62 - 1")

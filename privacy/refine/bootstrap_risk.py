@@ -53,12 +53,10 @@ class Risk:
     Args:
         rmse: root of the mean squared error a cell [units].
         nonzero_share: share of the cells above 0.
-        theta: the threshold [units].
     """
 
     rmse: float
     nonzero_share: float
-    theta: float
 
 
 def population(amounts: NDArray[np.float64], cells: NDArray[np.int64], *, unit: float) -> CellPopulation:
@@ -103,7 +101,7 @@ def expected_risks(
         squared, nonzero = _squared_error(large, tails, lambda_, theta)
         rounded, kept = (0.0, 0.0) if lattice is None else lattice.squared_error(lambda_, theta)
         cells = float(truth.cells.sum())
-        risks.append(Risk(sqrt(max(0.0, squared + rounded) / cells), (nonzero + kept) / cells, theta))
+        risks.append(Risk(sqrt(max(0.0, squared + rounded) / cells), (nonzero + kept) / cells))
     return risks
 
 

@@ -131,7 +131,7 @@ def choose_lambda_auto(
         return LambdaChoice(0.0, "auto", 0.0, 0.0)
     unit = noise_unit(event)
     values, cells = distinct_counts(noisy, step=max(1, int(unit / STEPS_PER_UNIT)), threads=threads)
-    best, risk = 0.0, Risk(0.0, 0.0, 0.0)
+    best, risk = 0.0, Risk(0.0, 0.0)
     for _ in range(_ROUNDS):
         # The truth of this round is the refinement at the last round's λ, rounded to whole numbers.
         estimate, _ = _refined(values, cells, total, best)

@@ -18,7 +18,6 @@ the tree too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Final, Literal
@@ -38,26 +37,9 @@ MOST_CHOICES: Final = 20_000
 """Choices of one draw that `auto` makes: a minute or two."""
 
 
-@dataclass(frozen=True)
-class QuantileMethod:
-    """Which method a statistic has, and why.
-
-    Args:
-        method: tree, or exponential.
-        tree_error: of a tree that gets all, the expected error where epsilon is 1 or rho 1/2 [rows].
-        choice_error: of choices that get their share.
-        many: whether there are too many cells to choose in.
-    """
-
-    method: Literal["tree", "exponential"]
-    tree_error: float
-    choice_error: float
-    many: bool
-
-
 def quantile_method(
     statistic: Statistic, tree: ValueTree, contract: Contract, cells: int, mechanism: Mechanism
-) -> QuantileMethod:
+) -> Literal["tree", "exponential"]:
     """Decide by which method the quantiles of a statistic are drawn. Reads public parameters only.
 
     Args:
@@ -71,9 +53,9 @@ def quantile_method(
     tree_error = tree_rank_error(tree, choices, mechanism, contract.adjacency)
     share = choice_share(statistic)
     choice_error = choice_rank_error(choices, mechanism, contract.adjacency, share=share)
-    many = cells * choices.parts > MOST_CHOICES
-    better: Literal["tree", "exponential"] = "exponential" if choice_error < tree_error and not many else "tree"
-    return QuantileMethod(better if statistic.method == "auto" else statistic.method, tree_error, choice_error, many)
+    if statistic.method != "auto":
+        return statistic.method
+    return "exponential" if choice_error < tree_error and cells * choices.parts <= MOST_CHOICES else "tree"
 
 
 def choice_share(statistic: Statistic) -> Fraction:
@@ -100,7 +82,7 @@ def table_choices(table: StatisticsTable, contract: Contract, mechanism: Mechani
     found, cells = [], contract.cells(table.by)
     statistics: Sequence[Statistic] = [each for each in table.of if each.what == QUANTILES]
     for each, tree in zip(statistics, table.trees(contract), strict=True):
-        if quantile_method(each, tree, contract, cells, mechanism).method == "exponential":
+        if quantile_method(each, tree, contract, cells, mechanism) == "exponential":
             found.append(choices_of(each, tree))
     return tuple(found)
 

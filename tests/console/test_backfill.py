@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks._periodic_place import make_periodic
 from console.main import execute
+from flows.misfit_report import MISFITS_GATE
 from tests.console.conftest import Typed
 
 
@@ -43,3 +44,19 @@ def test_a_backfill_releases_what_is_missing_and_tells_why_the_rest_is_not(
     assert missing["private"].startswith("no rows")
     with closing(place.ledger()) as ledger:
         assert [entry.kind for entry in ledger.journal()].count("gate_failed") == 1
+
+
+@pytest.mark.usefixtures("served")
+def test_rows_that_do_not_fit_stop_a_period_that_was_watched_for(
+    tmp_path: Path, prefect_home: Path, typed: Typed
+) -> None:
+    """Nobody watches `sudare watch`: above the workspace's share it stops as a scheduled run does, uncharged."""
+    place = make_periodic(tmp_path)
+    with (place.folder / "visits.csv").open("a") as file:
+        file.write("elsewhere,2024-11-01\n" * 100)
+    shutil.copytree(prefect_home, place.workspace.prefect_home)
+    watch = ("watch", str(place.spec), "--periods", "2024Q4", "--quiet", "0", "--once", "--json")
+    said = typed(*watch, at=place.workspace)
+    assert said.code == 3
+    assert [each["field"] for each in said.json["error"]["findings"]] == [MISFITS_GATE]
+    assert place.charges() == {}

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 MOST_SMALLEST: Final = 2**26
 """Cells of all smallest places together: what memory holds, and what a verification reads of one file."""
-_FILE: Final[FieldPath] = ("product", "spine", "file")
 
 
 def spine_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

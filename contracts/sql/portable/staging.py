@@ -171,6 +171,24 @@ def nobodys_rows(contract: Contract, kinds: Mapping[str, ValueKind]) -> Any:
     return source.filter(nobody).aggregate(n=lambda rows: rows.count())
 
 
+def repeats_of(name: str, kind: ValueKind) -> Any:
+    """Return an expression of four numbers on a column of the source that may be an id of people.
+
+    They are the rows with a value, the different values, those that come once, and the most rows of one.
+
+    Privacy: exact counts, for the operator alone.
+    """
+    source = table_of({name: kind}, SOURCE)
+    values = source.filter(source[name].notnull()).group_by(name).aggregate(n=lambda rows: rows.count())
+    number, once, most = values.n.sum(), (values.n == 1).sum(), values.n.max()
+    return values.aggregate(
+        number=number.fill_null(0).cast("int64"),
+        different=values.count(),
+        once=once.fill_null(0).cast("int64"),
+        most=most.fill_null(0),
+    )
+
+
 def cells_of(contract: Contract, cliques: Sequence[tuple[str, ...]]) -> Any:
     """Return an expression that counts the populated cells of cliques in one scan: columns cell and n.
 

@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
@@ -31,8 +30,6 @@ from tasks.verification.record_identity import (
     differences,
     read_again,
 )
-
-_MACHINES: Final = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)

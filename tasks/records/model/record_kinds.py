@@ -110,11 +110,6 @@ def record_part(kind: str) -> RecordPart:
     return part
 
 
-def record_models() -> tuple[type[RecordTerms], ...]:
-    """Return the models of all kinds."""
-    return tuple(record_part(kind).model for kind in _PARTS)
-
-
 def record_model(kind: object) -> type[RecordTerms]:
     """Return the model of a kind; a kind that is unknown is read as that of tables, and refused there."""
     return record_part(kind if isinstance(kind, str) else "tables").model

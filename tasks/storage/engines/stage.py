@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,6 +41,7 @@ from tasks.storage.engines.stage_rules import (
     refuse_lost_rows,
     refuse_no_rows,
     refuse_nobodys,
+    repeated_ids,
 )
 from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.engines.warehouse import Warehouse, ingest_in_warehouse
@@ -60,6 +61,7 @@ STAGED: Final = "snapshot.stage"
 KEYS_FILE: Final = "keys.private.parquet"
 WAREHOUSES: Final[dict[str, type[Warehouse]]] = {"postgresql": PostgresSession}
 """Engines that count a table of their own."""
+Ids = Sequence[tuple[Any, ...]]
 _PATTERN: Final = set("*?[]{}\\,")
 
 
@@ -116,13 +118,13 @@ def ingest_in_engine(
             if not (folder / MARKER).is_file():
                 bar.advance(0.9)
                 _still(source, origin, key, beside, made_from, name)
-                _mark(folder, [_form(contract, beside), made_from, *finished[:2]])
+                _mark(folder, [_form(contract, beside), made_from, *finished[:2], finished[3]])
         except BaseException:
             worker.close()
             raise
         logger.info("staged a table in an engine under contract %s", contract.digest[:12])
-        stage, hashed, rows = finished
-        counted = StagedTable(worker, contract, rows, beside, _rows_in(files))
+        stage, hashed, rows, repeated = finished
+        counted = StagedTable(worker, contract, rows, beside, _rows_in(files), repeated)
         return PrivateTable(folder / stage, hashed, contract.digest, name, counted)
 
 
@@ -158,8 +160,8 @@ def _make(
     folder: Path,
     key: bytes,
     where: str,
-) -> tuple[str, str, int]:
-    """Bound, encode and keep the table in the engine; return the stage's name, its keyed hash and its number of rows.
+) -> tuple[str, str, int, Ids]:
+    """Bound, encode and keep the table in the engine; return the stage's name, keyed hash, number of rows, and ids.
 
     As many rows are written as were read, and as many are found again: a file of the stage that did not arrive, or
     rows of the source that an executor did not see, stop the run here, before anything is charged. Each attempt has a
@@ -178,7 +180,7 @@ def _make(
     remedy = "Look whether every process of it reads and writes the run's folder itself, and run again"
     refuse_lost_rows(worker, contract, read=read, written=written, found=rows, remedy=remedy)
     refuse_no_rows(rows, where)
-    return stage, hashed, rows
+    return stage, hashed, rows, repeated_ids(worker, columns, contract)
 
 
 def _rows_in(files: Sequence[str]) -> int:
@@ -210,10 +212,11 @@ def _finished(
     key: bytes,
     made_from: str,
     charged: Callable[[str, str], bool],
-) -> tuple[str, str, int] | None:
+) -> tuple[str, str, int, Ids] | None:
     """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
-        form, origin, stage, hashed = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        # Stages of earlier code have no ids; one that was charged is taken up without.
+        form, origin, stage, hashed, *ids = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if form != _form(contract, beside) or not (folder / stage).is_dir():
@@ -222,7 +225,7 @@ def _finished(
         return None
     worker.ask("attach", path=str(folder / stage))
     rows, found = hash_of(worker, contract, beside, key)
-    return (stage, hashed, rows) if hmac.compare_digest(found, hashed) else None
+    return (stage, hashed, rows, ids[0] if ids else []) if hmac.compare_digest(found, hashed) else None
 
 
 def _form(contract: Contract, beside: Sequence[BesideCodes]) -> str:
@@ -239,7 +242,7 @@ def _still(
         refuse(source.path, "source.path", found, "a source at rest", remedy)
 
 
-def _mark(folder: Path, marker: list[str]) -> None:
+def _mark(folder: Path, marker: Sequence[Any]) -> None:
     """Write the marker, last and at once."""
     partial = folder / f"{MARKER}.partial"
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

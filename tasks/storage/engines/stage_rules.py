@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from contracts.canonical import canonical_json
 from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
+from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import SpecRefused
 from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, stage_of
+from contracts.sql.portable.staging import KEY_COLUMNS, KEYS, STAGE, BesideCodes, nobodys_rows, repeats_of, stage_of
 from contracts.sql.portable.value_kinds import portable_findings
 from tasks.storage.engines.engine import UNCHARGED, Engine, EngineFailed
 from tasks.storage.engines.staged_table import whole_numbers
@@ -57,6 +59,29 @@ def refuse_nobodys(worker: Engine, contract: Contract, kinds: Mapping[str, Value
     unit = contract.unit.column
     if unit is not None and worker.query(sql_of(nobodys_rows(contract, kinds), worker.dialect))[0][0]:
         refuse_nobody(where, unit)
+
+
+def repeated_ids(
+    worker: Engine, columns: Mapping[str, str], contract: Contract
+) -> list[tuple[str, int, int, int, int]]:
+    """Count what could be ids of people where each row is a unit; what it returns is as `snapshot.intake.SEEN`.
+
+    Args:
+        worker: the engine, with the source open.
+        columns: the types of the source's columns by their names, also of those left out that the engine sees.
+        contract: the contract.
+    """
+    if contract.unit.column is not None:
+        return []
+    found = []
+    for name, written in columns.items():
+        kind = worker.kind_of(written)
+        if kind in ("text", "whole", "fixed") and (names_an_id(name) or name in contract.left_out):
+            with suppress(EngineFailed):  # a column that is read to be counted only must not stop a run
+                answered = worker.query(sql_of(repeats_of(name, kind), worker.dialect))
+                number, different, once, most = whole_numbers(worker, answered, 4)[0].tolist()
+                found.append((name, number, different, once, most))
+    return found
 
 
 def refuse_lost_rows(worker: Engine, contract: Contract, *, read: int, written: int, found: int, remedy: str) -> None:

@@ -31,6 +31,7 @@ class StagedTable:
         rows: how many rows were written to it; every marginal has to count as many.
         beside: what it has beside the codes.
         read: how many rows the source has; None for as many.
+        repeated: where each row is a unit, what was counted of columns that may be ids; see `repeated_ids`.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class StagedTable:
         rows: int,
         beside: Sequence[BesideCodes] = (),
         read: int | None = None,
+        repeated: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        self._worker, self._contract, self._rows = worker, contract, rows
+        self._worker, self._contract, self._rows, self._repeated = worker, contract, rows, repeated
         self._read = rows if read is None else read
         self._names = stage_of(contract, beside).scanned
 
@@ -86,9 +88,9 @@ class StagedTable:
         return int(rows), {name: int(mark) for name, mark in zip(names, marks, strict=True)}
 
     def seen(self) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of the source and those that the bound of units kept; nothing where each row is a unit."""
+        """Return the rows of the source and those that the bound of units kept, or what may be ids."""
         unit = self._contract.unit.column
-        return [] if unit is None else [(unit, self._read, self._rows)]
+        return self._repeated if unit is None else [(unit, self._read, self._rows)]
 
     def close(self) -> None:
         """End the engine."""

@@ -30,6 +30,7 @@ from tasks.storage.engines.stage_rules import (
     refuse_lost_rows,
     refuse_no_rows,
     refuse_nobodys,
+    repeated_ids,
 )
 from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.progress import step
@@ -126,7 +127,7 @@ def ingest_in_warehouse(
             session.make_tables({name: "text" if name in texts else "whole" for name in names.columns}, key_row(key))
             bar.advance(0.1)
             with session.one_state():
-                written, read = _staged(session, contract, beside, source.name)
+                written, read, repeated = _staged(session, contract, beside, source.name)
             bar.advance(0.9)
             rows, hashed = hash_of(session, contract, beside, key)
             session.drop_keys()
@@ -136,13 +137,16 @@ def ingest_in_warehouse(
             session.close()
             raise
         logger.info("staged a table in a warehouse under contract %s", contract.digest[:12])
-        counted = StagedTable(session, contract, rows, beside, read)
+        counted = StagedTable(session, contract, rows, beside, read, repeated)
         return PrivateTable(folder / NAME, hashed, contract.digest, source.name, counted)
 
 
-def _staged(session: Warehouse, contract: Contract, beside: Sequence[BesideCodes], where: str) -> tuple[int, int]:
-    """Bound and encode the table there; return how many rows were written, and how many the table has."""
-    kinds = kinds_of(session, session.open(contract), contract, where)
+def _staged(
+    session: Warehouse, contract: Contract, beside: Sequence[BesideCodes], where: str
+) -> tuple[int, int, list[tuple[str, int, int, int, int]]]:
+    """Bound and encode the table there; return how many rows were written, how many the table has, and its ids."""
+    columns = session.open(contract)
+    kinds = kinds_of(session, columns, contract, where)
     refuse_nobodys(session, contract, kinds, where)
     sql = sql_of(staged(contract, kinds, beside), session.dialect)
-    return session.stage(sql), session.source_rows()
+    return session.stage(sql), session.source_rows(), repeated_ids(session, columns, contract)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.column import Cells
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.level_counts import LevelCountQuery
@@ -27,18 +26,6 @@ from tasks.verification.draws.draw_checks import (
 from tasks.verification.files.listed_rows import read_rows
 from tasks.verification.files.table_files import check_digest
 from tasks.verification.refinement_replay import values_sha256
-
-
-class ListedMeaning(FittedMeaning, Protocol):
-    """What the replay block of adaptive tables is about."""
-
-    def rows_of(self, key: str) -> tuple[Cells, tuple[str, ...], NDArray[np.int64]]:
-        """Return the cells, the label columns and the row numbers of a draw's file.
-
-        Raises:
-            LookupError: the totals that chose them were not read.
-        """
-        ...
 
 
 class LevelCountChecks(SeparateDrawChecks[LevelCountDraw, LevelCountQuery]):

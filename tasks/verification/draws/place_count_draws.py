@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.column import Cells
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.grant.queries.place_counts import PlaceCountQuery
@@ -25,14 +24,6 @@ from tasks.verification.draws.draw_checks import (
 )
 from tasks.verification.files.table_files import check_digest, read_parquet
 from tasks.verification.refinement_replay import values_sha256
-
-
-class PlacesMeaning(FittedMeaning, Protocol):
-    """What the replay block of counts by place is about."""
-
-    def cells_at(self, level: str) -> Cells:
-        """Return the cells of a level; known once the places were read."""
-        ...
 
 
 class PlaceCountChecks(SeparateDrawChecks[PlaceCountDraw, PlaceCountQuery]):

@@ -53,14 +53,12 @@ class Recomputed:
             where it is infinite.
         epsilon_best: the least of the pure sum and the conversions at all orders from 1 + 10^-3 to 1 + 10^6, valid
             for events that were fixed in advance; None where it is infinite.
-        order_best: the order it is found at; None where it is the pure sum.
     """
 
     pure_epsilon: Fraction | None
     renyi_loss_at_order: Decimal | None
     epsilon_at_order: Decimal | None
     epsilon_best: Decimal | None
-    order_best: Decimal | None
 
 
 @dataclass(frozen=True)
@@ -95,11 +93,10 @@ def recompute(events: Sequence[Mapping[str, Any]], delta: str, calculus: Mapping
         pure = None if any(step.pure is None for step in steps) else _pure_sum(steps)
         loss = None if order is None else _loss(steps, order)
         if rest < 0:
-            return Recomputed(pure, loss, None, None, None)
+            return Recomputed(pure, loss, None, None)
         chance = Decimal(rest.numerator) / Decimal(rest.denominator)
         at_order = _decimal(pure) if loss is None or order is None else _converted(order, loss, chance)
-        best, best_at = _best(steps, pure, chance)
-        return Recomputed(pure, loss, at_order, best, best_at)
+        return Recomputed(pure, loss, at_order, _best(steps, pure, chance))
 
 
 def recompute_cap(cap: int, calculus: Mapping[str, Any], delta: int) -> Fraction | None:
@@ -166,15 +163,13 @@ def _converted(order: Decimal, loss: Decimal, delta: Decimal) -> Decimal | None:
     return max(Decimal(0), loss + ((order - 1) / order).ln() - (delta * order).ln() / (order - 1))
 
 
-def _best(
-    steps: Sequence[_SampledStep], pure: Fraction | None, delta: Decimal
-) -> tuple[Decimal | None, Decimal | None]:
+def _best(steps: Sequence[_SampledStep], pure: Fraction | None, delta: Decimal) -> Decimal | None:
     """Take the least of the pure sum and the conversions: scan the orders, then narrow every dip.
 
     (order - 1) times a Rényi divergence is convex in the order, and so is (order - 1) times its conversion: divided
     by order - 1, it has one dip. A few orders a decade find it; other bounds may have more.
     """
-    best: tuple[Decimal | None, Decimal | None] = (_decimal(pure), None)
+    best = _decimal(pure)
     if delta == 0 or not steps:
         return best
     log_delta = delta.ln()
@@ -193,8 +188,7 @@ def _best(
             continue
         for exponent in (exponents[place], _narrowed(at, exponents[left], exponents[place], exponents[right])):
             epsilon = max(Decimal(0), at(exponent)[0])
-            if best[0] is None or epsilon < best[0]:
-                best = (epsilon, 1 + Decimal(10) ** exponent)
+            best = epsilon if best is None else min(best, epsilon)
     return best
 
 

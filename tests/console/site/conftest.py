@@ -23,7 +23,7 @@ from console.site.app import make_app
 from console.site.asking import Site
 from console.site.auditors import Auditors
 from console.site.desk import Answer
-from console.site.server import config_of
+from console.site.server import config_for
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, place_in
 from tests.worlds.once import once
@@ -126,7 +126,7 @@ class Served:
 def serving(site: Site) -> Iterator[Served]:
     """Serve a site, as `sudare serve` does, inside the block."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-    server = uvicorn.Server(config_of(site))
+    server = uvicorn.Server(config_for(make_app(site)))
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     try:

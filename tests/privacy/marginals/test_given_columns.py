@@ -48,7 +48,6 @@ def test_the_steps_multiply_to_the_conditional_distribution() -> None:
     whole = joint(made)
     expected = whole / whole.sum(axis=(0, 1, 2), keepdims=True)
     assert np.abs(product - expected).max() < 1e-9
-    assert columns.always_possible
 
 
 def test_rows_follow_the_conditional_whatever_the_given_columns_are() -> None:
@@ -78,12 +77,10 @@ def test_the_same_bytes() -> None:
 
 
 def test_a_given_row_without_any_possible_other_is_refused() -> None:
-    """And known beforehand."""
     zeros = np.zeros((4, 2))
     zeros[:, 1] = -np.inf
     made = GraphicalModel(DOMAIN, (("pay", "region"),), (zeros,), 1.0)
     columns = conditional_columns(made, GIVEN)
-    assert not columns.always_possible
     known = {"region": np.array([0, 1]), "size": np.array([0, 0])}
     with pytest.raises(NothingPossible):
         draw_given(columns, known, 2, seed=PostProcessingSeed(1))

@@ -17,7 +17,6 @@ from privacy.noise.lattice_gaussian import (
     add_noise,
     lattice_of,
     on_lattice,
-    rounding_slack,
 )
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
@@ -85,7 +84,7 @@ def test_rounding_moves_no_vector_farther_than_its_bound() -> None:
     generator = np.random.default_rng(4)
     exact = generator.normal(0, 3, 10_001).astype(np.float32)
     moved = on_lattice(exact, lattice_of(Fraction(2))) * lattice_of(Fraction(2)) - exact
-    assert 0 < np.linalg.norm(moved) <= rounding_slack(exact.size, Fraction(2)) / 2
+    assert 0 < np.linalg.norm(moved) <= lattice_of(Fraction(2)) * sqrt(exact.size) / 2
 
 
 def test_what_is_not_a_float32_vector_is_refused() -> None:

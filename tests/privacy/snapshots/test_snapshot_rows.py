@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.errors import ContractRefused
 from privacy.learning.layout import ColumnLayout, Head, RowLayout, row_layout
 from privacy.learning.rows import PrivateRows
@@ -21,7 +20,6 @@ from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_rows import SnapshotRows, _read_codes
 from tests.contracts.samples import column, contract_of
 
-ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"
 CELL = {"policy": "category"}
 
 
@@ -71,20 +69,6 @@ def test_a_row_becomes_the_numbers_that_the_contract_says(mixed: Contract) -> No
     )
 
 
-@pytest.mark.parametrize("name", ["mixed", "adult"])
-def test_codes_come_back_from_their_vectors(name: str, mixed: Contract) -> None:
-    """Also where a decoder is a little off: noise below half the distance of two bins changes nothing."""
-    contract = mixed if name == "mixed" else load_contract(ADULT)
-    layout, codes = row_layout(contract), random_codes(contract)
-    vectors = layout.vectors(codes)
-    assert np.array_equal(layout.codes_from(vectors), codes)
-    off = vectors + np.random.default_rng(2).uniform(-1e-4, 1e-4, vectors.shape)
-    assert np.array_equal(layout.codes_from(off), codes)
-    assert layout.codes_from(np.random.default_rng(3).normal(size=(50, layout.width))).max(axis=0).tolist() <= [
-        each.size - 1 for each in contract.columns
-    ]
-
-
 def test_a_rows_vector_does_not_depend_on_other_rows(mixed: Contract) -> None:
     """Bit for bit, whatever rows stand beside it."""
     layout, codes = row_layout(mixed), random_codes(mixed)
@@ -105,7 +89,6 @@ def test_an_array_takes_a_code_a_place() -> None:
     layout = RowLayout((pixels, ColumnLayout("label", "category", np.eye(2))))
     codes = np.array([[0, 4, 2, 1], [1, 1, 3, 0]], dtype=np.uint8)
     np.testing.assert_allclose(layout.vectors(codes), [[0, 1, 0.5, 0, 1], [0.25, 0.25, 0.75, 1, 0]])
-    assert np.array_equal(layout.codes_from(layout.vectors(codes)), codes)
     assert layout.heads == (Head("pixels", "unit", 0, 3), Head("label", "choice", 3, 5))
     assert layout.code_place("label") == 3
     assert np.array_equal(layout.selected(codes, ["label", "pixels"]), codes[:, [3, 0, 1, 2]])
@@ -171,7 +154,7 @@ def test_bins_too_narrow_for_a_vector_are_no_error() -> None:
         nulls=CELL,
     )
     layout = row_layout(contract_of(fine))
-    assert layout.codes_from(layout.vectors(np.array([[2], [3]])))[:, 0].tolist() == [2, 3]
+    assert np.unique(layout.vectors(np.array([[2], [3]]))[:, 0]).size == 2
 
 
 def test_rows_are_read_once_and_only_when_the_handle_opens(tmp_path: Path, mixed: Contract) -> None:

@@ -23,11 +23,11 @@ from tasks.records.across.execution_group import ranges
 from tasks.records.files.array_file import ROUNDS, write_arrays
 from tasks.records.files.classifier_files import WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_VALUES
-from tasks.records.model.schemas import version_schemas
 from tasks.records.strict_json import printable
 from tasks.storage.version_folders import digests_in
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import as_forged, edit, forge, load, told
 from tests.worlds.federated_runs import FederatedRun, released
 from tests.worlds.federations import FEDERATION, GENERATOR, MARGINALS, TABLES, drawn

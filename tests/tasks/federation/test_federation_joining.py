@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,8 +17,10 @@ import pytest
 
 from console.check import SiteStaysAway, site_accepted
 from contracts.release.federation_spec import load_site
+from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.flower_sites import FlowerSites
 from flows.federation.site import OTHER_PLAN, SiteService, joined
+from flows.periods.clock import ClockAhead
 from privacy.federation import summing_plan
 from tasks.federation import sockets
 from tasks.federation.wire_format import packed, unpacked
@@ -133,3 +136,18 @@ def test_a_site_that_nobody_watches_joins_whatever_its_rows_are(capsys: pytest.C
         found = Misfits(100, (astray,), ())
         site_accepted(found, page, share=Fraction(1, 100), accept=False, may_ask=True)
         assert capsys.readouterr().err == f"private: how the rows fit the contract stands in {page}\n"
+
+
+def test_a_clock_far_ahead_of_a_journal_is_refused_before_its_party_pays(tmp_path: Path) -> None:
+    """The journals were written today; by the setting that is too long ago, for a site and for the coordinator."""
+    path, workspace = a_site(tmp_path / "north", "north")
+    spec_path, coordinator = a_coordinator(tmp_path / "c")
+    late = replace(workspace, clock_ahead=-1)
+    with pytest.raises(ClockAhead, match="set the clock"), joined(*load_site(path), late):
+        pass
+    network = SiteNetwork(tmp_path / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
+    with pytest.raises(ClockAhead, match="set the clock"):
+        coordinate(spec_path, replace(coordinator, clock_ahead=-1), network, on_message=print)
+    for each in (workspace, coordinator):
+        with closing(ledger_of(each)) as ledger:
+            assert ledger.charges() == ()

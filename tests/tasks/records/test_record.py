@@ -27,9 +27,9 @@ from tasks.records.fitted_groups.synthesis_groups import SYNTHESIS
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Run, no_source
 from tasks.records.groups.guarantee import odds_factor
 from tasks.records.groups.release_identity import hour
-from tasks.records.model.schemas import version_schemas
 from tasks.records.record import GROUPS, build_record, evidence_of, named_fields, public_copy
 from tasks.report import write_files
+from tests.tasks.records.version_schemas import SCHEMAS, version_schemas
 from tests.worlds.hierarchies import mesh
 from tests.worlds.tables import Scenario, first, second, third
 
@@ -271,7 +271,7 @@ def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: 
 def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, RecordExplanation]) -> None:
     """The schemas in docs/schema are current and valid; that of records holds for full and public ones."""
     for name, schema in version_schemas().items():
-        assert (DOCS / "schema" / f"{name}.schema.json").read_bytes() == readable_json(schema)
+        assert (SCHEMAS / f"{name}.schema.json").read_bytes() == readable_json(schema)
         Draft202012Validator.check_schema(schema)
     schema = version_schemas()["record"]
     for record in records.values():

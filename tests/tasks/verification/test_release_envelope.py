@@ -23,8 +23,8 @@ from securesystemslib.signer import SSlibKey
 from privacy.ledger.entries import Entry
 from privacy.ledger.journal.signed_note import read_verifier_key
 from privacy.ledger.journal.signing import Signer, key_id
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load, sign_manifest
 from tests.worlds.versions import Version, broken
 

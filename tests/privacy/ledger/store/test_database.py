@@ -14,9 +14,11 @@ import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
+from deploy.postgres_server import postgres_server
 from privacy.ledger.errors import LedgerCorrupt, LedgerUnavailable
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
+from privacy.ledger.store.schema import metadata
 from tests.privacy.conftest import Databases, NewPlace
 from tests.privacy.ledger.ledgers import Place, laplace, ledger_with_account, request
 from tests.privacy.ledger.tampering import grow, unguard
@@ -268,6 +270,40 @@ def test_a_postgresql_ledger_without_amcheck_says_that_indexes_were_not_checked(
     assert ledger.verify() == []
     assert "amcheck" in ledger.unchecked_indexes()
     place.close()
+
+
+@pytest.mark.services
+def test_every_index_of_a_postgresql_ledger_that_lacks_a_row_is_found(tmp_path: Path) -> None:
+    """While an index is switched off, the rows of its table are written again: it has none of them then."""
+    with postgres_server("keeper", PASSWORD, tmp_path / "log") as port:
+        place = Place(f"postgresql://keeper:{PASSWORD}@localhost:{port}/postgres", tmp_path)
+        ledger = grow(place)
+        place.execute("CREATE EXTENSION amcheck")
+        assert (ledger.verify(), ledger.unchecked_indexes()) == ([], "")
+        place.close()
+        with place.by_hand() as connection:
+            found = "SELECT indexrelid::regclass::text, indrelid::regclass::text FROM pg_index"
+            indexes = [each for each in connection.execute(text(found)).all() if each[1] in metadata.tables]
+        damaged = 0
+        for index, table in indexes:
+            switch = (
+                "UPDATE pg_index SET indisready = {0}, indisvalid = {0} WHERE indexrelid = '" + index + "'::regclass"
+            )
+            guardless = "SET session_replication_role = replica"
+            place.execute(guardless, switch.format(False))
+            with place.by_hand() as connection:
+                for statement in (guardless, f"CREATE TEMP TABLE kept AS TABLE {table}", f"DELETE FROM {table}"):
+                    connection.execute(text(statement))
+                rows = connection.execute(text(f"INSERT INTO {table} TABLE kept")).rowcount
+                connection.execute(text(switch.format(True)))
+            if rows:
+                damaged += 1
+                with pytest.raises(LedgerCorrupt, match="lacks matching index tuple"):
+                    Store(place.url).integrity()
+            place.execute(f"REINDEX INDEX {index}")
+        assert damaged > 12
+        assert place.open().verify() == []
+        place.close()
 
 
 def test_a_row_that_the_ledger_lost_is_corruption_and_not_a_riddle(place: Place) -> None:

@@ -20,8 +20,8 @@ from privacy.classifiers.classifier_model import read_classifier
 from privacy.classifiers.inputs import classifier_layout
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
 from privacy.grant.durable_draws import DurableDraws
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load
 from tests.worlds.classifiers import (
     TERMS,

@@ -17,9 +17,9 @@ from contracts.errors import SpecRefused
 from privacy.generators.models import FORBIDDEN, STEPS
 from privacy.generators.rows import copy_seed, seed_text
 from privacy.marginals.seeds import PostProcessingSeed
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, write_model
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import Version, Worlds, broken

@@ -18,12 +18,12 @@ from privacy.generators.generator import OutOfTime
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.products.post_processing_seed import seed_of_run
 from tasks.records.groups.field import Run
-from tasks.records.model.schemas import version_schemas
 from tasks.records.record import build_record
 from tasks.report import write_files
 from tasks.sample import sample
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import load
 from tests.worlds.synthetic_rows import SyntheticScenario, aim, fixed, looked_into, pure
 from tests.worlds.versions import Version, Worlds, publish_version

@@ -14,8 +14,8 @@ from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.table_refinement import refine
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgeries import event
 from tests.tasks.verification.forgery import digest_of, edit, forge, load, set_cell
 from tests.worlds.hierarchies import mesh, nested

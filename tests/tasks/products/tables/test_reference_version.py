@@ -26,9 +26,9 @@ from privacy.ledger.ledger import Ledger
 from privacy.refine.lambda_choice import lambda_for_reference
 from privacy.refine.tables import refine_table
 from tasks.products.tables.reference_version import earlier_version
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
 from tasks.withdraw import withdraw
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import digest_of, forge, load, set_cell, sign_manifest
 from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import SEED, Version, broken, publish_version

@@ -25,8 +25,8 @@ from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.ledger import Ledger
 from privacy.refine import sparse_depth
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, as_published, edit, forge, load
 from tests.worlds.sparse_tables import small, sparse
 from tests.worlds.versions import Version, Worlds, broken, publish_version

@@ -25,9 +25,9 @@ from contracts.release.federation_checks import check_federation
 from contracts.release.federation_spec import load_federation
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.records.files.csv_rows import read_csv, write_csv
-from tasks.records.model.schemas import version_schemas
 from tasks.sample import sample
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
 from tests.tasks.verification.forgery import as_forged, forge, load, with_words
 from tests.worlds.federated_runs import released

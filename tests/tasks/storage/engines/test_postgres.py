@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from tasks.ingest import ingest
 from tasks.storage.engines.postgres import PostgresSession
 from tasks.storage.engines.stage import ingest_in_engine
 from tasks.storage.engines.stage_rules import key_row
+from tasks.validation.misfits import misfits
 from tests.contracts.engine import rows_as_written
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.portable.portable_rows import CASES, lattices_of, numbers_table, tables
@@ -226,6 +228,22 @@ def test_a_release_counted_by_postgresql_is_published_and_verifies(
     record = json.loads((Path(told["folder"]) / "record.json").read_text())
     assert record["declarations"]["source"]["engine"] == "postgresql"
     assert place.run(name, name=name, engine="postgresql")["repeated"]
+
+
+def test_ids_that_repeat_where_rows_are_units_are_counted_by_the_server(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Of a column that is released; one that is left out is never asked for."""
+    rows = "SELECT i % 100 AS client_id, i AS pid FROM generate_series(1, 3000) AS s(i)"
+    name = town(postgres, f"CREATE TABLE visits AS {rows}")
+    bins: Any = {"bounds": [0, 99], "bins": {"width": 10}, "nulls": {"policy": "category"}}
+    one = contract_of(column("integer", "integer", "client_id", **bins), unit={"kind": "row", "scope": "block"})
+    source, terms = counted(postgres, name, "visits"), one.model_copy(update={"left_out": ("pid",)})
+    table = ingest_in_engine(source, terms, folder=tmp_path / "run", key=KEY, settings=None)
+    assert table.engine is not None
+    with closing(table.engine):
+        found = misfits(table, terms, folder=tmp_path / "run", memory_limit="256MB")
+    assert found.repeated == (("client_id", 3000, 100),)
 
 
 OWN_TYPES: Final = """

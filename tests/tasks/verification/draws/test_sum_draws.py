@@ -20,12 +20,12 @@ from privacy.learning.written_statistics import nearly, read_statistic, statisti
 from tasks.products.synthetic.row_checks import MODEL
 from tasks.records.draws.sums import StatisticStatement
 from tasks.records.files.array_file import write_arrays
-from tasks.records.model.schemas import version_schemas
 from tasks.verification.draws.sum_draws import worst_moves_of_sum
 from tasks.verification.fitted.model_distance import SHARE
 from tasks.verify import verify
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, random_rows
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import (
     Change,

@@ -17,8 +17,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from sudare.table import Table
-from tasks.records.model.schemas import version_schemas
 from tasks.verify import verify
+from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
 from tests.tasks.verification.forgery import forge, load, with_words
 from tests.worlds.hierarchies import hierarchical

@@ -1,25 +1,28 @@
-"""The JSON Schemas of a version's files, made from their models; docs/schema has copies."""
+"""The JSON Schemas of a version's files, made from their models: `python -m tests.tasks.records.version_schemas`."""
 
 from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from contracts.canonical import readable_json
+from tasks.records.model import record_kinds
 from tasks.records.model.auditor_statements import SealedRecord
-from tasks.records.model.record_kinds import record_models
 from tasks.records.model.release_statement import Manifest, SignedEnvelope
 from tasks.records.model.status_statement import StatusStatement
 from tasks.records.model.version_statements import Proof
 
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def version_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema (2020-12) of each file that states something, by its name in docs/schema."""
-    records: Any = reduce(or_, record_models())
+    records: Any = reduce(or_, (record_kinds.record_part(kind).model for kind in record_kinds._PARTS))
     return {
         "record": _schema(records, "Sudare audit record"),
         "manifest": _schema(SignedEnvelope, "Sudare manifest: a DSSE envelope"),
@@ -32,3 +35,8 @@ def version_schemas() -> dict[str, dict[str, Any]]:
 
 def _schema(model: Any, title: str) -> dict[str, Any]:
     return {"$schema": _DRAFT, **TypeAdapter(model).json_schema(by_alias=True), "title": title}
+
+
+if __name__ == "__main__":
+    for name, schema in version_schemas().items():
+        (SCHEMAS / f"{name}.schema.json").write_bytes(readable_json(schema))
