@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -47,6 +48,20 @@ class UsageRefused(Refused):
     def __init__(self, command: str, found: str, allowed: str = "what its help lists", mended: str = "") -> None:
         remedy = f"{mended}; or see {command} --help" if mended else f"see {command} --help"
         super().__init__([Finding(command, "command line", found, allowed, remedy)])
+
+
+def require_regular(path: Path, command: str) -> None:
+    """Refuse a path to a pipe or a device: it would be waited for, or read without end.
+
+    Raises:
+        UsageRefused: it leads to one.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # the command says what is wrong with it
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UsageRefused(command, f"no regular file: {path}", "a file or a folder", "name a file")
 
 
 class VerificationFailed(Refused):

@@ -142,7 +142,7 @@ def journal(
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     """Return what the ledger knows of every version, with the folder where that is in the workspace's store."""
-    ledger = workspace.open_ledger()
+    ledger = workspace.open_ledger(create=False)
     try:
         entries = ledger.versions()
     finally:
