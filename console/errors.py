@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -51,17 +51,10 @@ class UsageRefused(Refused):
 
 
 def require_regular(path: Path, command: str) -> None:
-    """Refuse a path to a pipe or a device: it would be waited for, or read without end.
-
-    Raises:
-        UsageRefused: it leads to one.
-    """
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):  # the command says what is wrong with it
-        return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise UsageRefused(command, f"no regular file: {path}", "a file or a folder", "name a file")
+    """Refuse a path to a pipe or a device: it would be waited for, or read without end."""
+    with suppress(OSError, ValueError):  # what else is wrong with a path, the command says
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageRefused(command, f"no regular file: {path}", "a file or a folder", "name a file")
 
 
 class VerificationFailed(Refused):
