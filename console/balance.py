@@ -17,7 +17,7 @@ from privacy.ledger.entries import Entry, to_the_hour
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import summary
 from privacy.ledger.terms import AccountState
-from tasks.checkpoints import proofs_in, published_checkpoints
+from tasks.checkpoints import check_not_forgotten, proofs_in, published_checkpoints
 from tasks.verification.public_keys import read_public_key
 
 AccountArgument = Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")]
@@ -55,6 +55,8 @@ def show(
             return
         calendar = _calendar(ledger, workspace)
         accounts = [_object(ledger, state, calendar) for state in ledger.accounts()]
+        if not accounts:
+            check_not_forgotten(ledger, workspace_at(workspace).releases)
 
     def people(console: Console) -> None:
         if accounts:

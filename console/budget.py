@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from console.balance import answer_account
-from console.errors import UsageRefused
+from console.errors import UsageRefused, require_regular
 from console.options import AsJson, At, ledger_at, workspace_at
 from console.render import answer
 from contracts.periods.period import PLACEHOLDER, read_any_periods
@@ -108,7 +108,7 @@ def open_account(
           --unit person_id --epsilon 1 --calculus pure --adjacency add_remove
     """
     opened = []
-    with ledger_at(workspace) as ledger:
+    with ledger_at(workspace, create=True) as ledger:
         check_not_forgotten(ledger, workspace_at(workspace).releases)
         for days, named in _named(block, periods):
             terms = account_terms(
@@ -123,7 +123,7 @@ def open_account(
                 order,
                 selection_delta,
             )
-            sources = [written_source_name(named(written)) for written in source or []]
+            sources = [_source_name(named(written), "open") for written in source or []]
             check_no_copy(ledger, population, *sources)
             state = ledger.open_account(terms, reopen=reopen, sources=sources, by=by)
             for written, name in zip(source or [], sources, strict=True):
@@ -190,11 +190,17 @@ def _filling(placeholder: str, name: str) -> Callable[[str], str]:
 
 def _bind(ledger: Ledger, written: str, population: str, block: str, by: str | None) -> str:
     """Bind a source, and return its name; a file may come later, but a name that is misspelt is bound for good."""
-    name = written_source_name(written)
+    name = _source_name(written, "bind")
     check_no_copy(ledger, population, name)
     ledger.bind_source(name, population, time_block(block), by=by)
     _tell_if_missing(written, name)
     return name
+
+
+def _source_name(written: str, command: str) -> str:
+    if not is_address(written):
+        require_regular(Path(written.partition("::")[0]), f"sudare budget {command}")
+    return written_source_name(written)
 
 
 def _tell_if_missing(written: str, name: str) -> None:
@@ -227,7 +233,7 @@ def bind(
         sudare budget bind data/visits.parquet --by visit_date \\
           --population patients --block 2024-01-01..2030-01-01
     """
-    with ledger_at(workspace) as ledger:
+    with ledger_at(workspace, create=True) as ledger:
         name = _bind(ledger, source, population, block, by)
     payload = {"source": name, "population": population, "block": block} | ({} if by is None else {"by": by})
     days = "" if by is None else f"; its column {by} tells the days"

@@ -163,9 +163,9 @@ def print_misfits(console: Console, found: Misfits, share: Fraction, page: Path)
     unfit = [each for each in found.columns if not each.clean]
     off = sorted((*unfit, *(each for each in found.clips if not each.clean)), key=lambda each: -each.share)
     console.print("Private: exact shares, for you who hold the rows. Do not pass them on.")
-    console.print(
-        f"{found.rows:,} rows; {len(found.columns) - len(unfit)} of {len(found.columns)} columns fit in full"
-    )
+    marked = ", but see ! below" if found.notes or found.broken_gates or found.above(share) else ""
+    fitting = f"{len(found.columns) - len(unfit)} of {len(found.columns)} columns fit in full"
+    console.print(f"{found.rows:,} rows; {fitting}{marked}")
     if off:
         drawn = [
             (

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from console.errors import require_regular
 from contracts.errors import SudareError
 
 Table = Mapping[str, str]
@@ -188,7 +190,12 @@ class DeferredCommand(TyperCommand):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the arguments of the command; the context that is returned runs the command itself."""
-        return self.command.make_context(*arguments, **options)
+        context = self.command.make_context(*arguments, **options)
+        for value in context.params.values():
+            for path in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(path, Path):
+                    require_regular(path, context.command_path)
+        return context
 
 
 def add_commands(root: TyperGroup) -> TyperGroup:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +48,13 @@ class UsageRefused(Refused):
     def __init__(self, command: str, found: str, allowed: str = "what its help lists", mended: str = "") -> None:
         remedy = f"{mended}; or see {command} --help" if mended else f"see {command} --help"
         super().__init__([Finding(command, "command line", found, allowed, remedy)])
+
+
+def require_regular(path: Path, command: str) -> None:
+    """Refuse a path to a pipe or a device: it would be waited for, or read without end."""
+    with suppress(OSError, ValueError):  # what else is wrong with a path, the command says
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageRefused(command, f"no regular file: {path}", "a file or a folder", "name a file")
 
 
 class VerificationFailed(Refused):

@@ -176,7 +176,7 @@ def _keys(workspace: Workspace) -> Observation:
 def _ledger(workspace: Workspace, now: datetime) -> Iterator[Observation]:
     """Check the whole journal, against what was published; and look for charges without a release."""
     try:
-        ledger = workspace.open_ledger()
+        ledger = workspace.open_ledger(create=False)
     except SudareError as error:
         stuck = not os.access(workspace.private, os.W_OK)
         remedy = "give write access first" if stuck else "restore it: sudare budget restore --help"

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from console.errors import require_regular
 from console.first_release import (
     ALL,
     DECLARED,
@@ -82,6 +83,7 @@ class TableQuestions:
             if format_of_name(path) not in ("csv", "parquet", "duckdb"):
                 allowed = [suffix for suffix, form in SUFFIXES.items() if form != "sqlite"]
                 raise Misunderstood(f"no file of a known form: {path!r}; name one that ends in {', '.join(allowed)}")
+            require_regular(Path(path), "sudare new")
             return sketch_table(Path(path), table=table)
 
         if source is None:

@@ -33,9 +33,9 @@ def workspace_at(folder: Path | None) -> Workspace:
 
 
 @contextmanager
-def ledger_at(folder: Path | None) -> Iterator[Ledger]:
+def ledger_at(folder: Path | None, *, create: bool = False) -> Iterator[Ledger]:
     """Open the ledger of the workspace that was named, or of the nearest one, inside the block."""
-    ledger = workspace_at(folder).open_ledger()
+    ledger = workspace_at(folder).open_ledger(create=create)
     try:
         yield ledger
     finally:

@@ -50,13 +50,16 @@ def list_releases(workspace: At = None, as_json: AsJson = False) -> None:
 
         sudare releases list --json
     """
-    versions = _versions(workspace_at(workspace))
+    place = workspace_at(workspace)
+    versions, elsewhere = _versions(place), f"not in {place.releases}"
 
     def people(console: Console) -> None:
         if not versions:
             console.print("Nothing is published yet: sudare run SPEC")
             return
-        rows = [(each["release"], f"v{each['version']}", each["status"], each["folder"] or "-") for each in versions]
+        rows = [
+            (each["release"], f"v{each['version']}", each["status"], each["folder"] or elsewhere) for each in versions
+        ]
         console.print(table(("release", "version", "status", "where"), rows))
 
     answer({"versions": versions}, people, as_json=as_json)
@@ -142,7 +145,7 @@ def journal(
 
 def _versions(workspace: Workspace) -> list[dict[str, Any]]:
     """Return what the ledger knows of every version, with the folder where that is in the workspace's store."""
-    ledger = workspace.open_ledger()
+    ledger = workspace.open_ledger(create=False)
     try:
         entries = ledger.versions()
     finally:

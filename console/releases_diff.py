@@ -53,7 +53,7 @@ def _folders(workspace: Workspace, folders: Folders, release: str, numbers: tupl
     Raises:
         NoSuchVersion: the ledger knows no such version, or its folder is not as it was published.
     """
-    ledger = workspace.open_ledger()
+    ledger = workspace.open_ledger(create=False)
     try:
         versions = ledger.versions()
     finally:

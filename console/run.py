@@ -101,17 +101,19 @@ def _print(console: Console, outcome: dict[str, Any], *, exact: bool = False) ->
     done = standing(outcome["status"], repeated=outcome["repeated"])
     charged = (outcome, *outcome["also_charged"])
     unpaid = "; nothing was drawn or charged" if outcome["repeated"] else ""
+    paid = ", charged once, when it was published" if outcome["repeated"] else ""
     console.print(f"{outcome['release']} v{outcome['version']} {done}{unpaid}")
     print_facts(
         console,
         [
             ("release", outcome["folder"]),
+            *([("files", "as they were published, whatever `formats:` says by now")] if outcome["repeated"] else []),
             *([("copy", outcome["copy"])] if outcome["copy"] else []),
             ("record", f"{outcome['folder']}/record.html"),
             *([("made-up rows", ", ".join(f"{number:,}{of}" for of, number in made.items()))] if made else []),
             *(_chosen(replay) if made else []),
             *([("relations", str(relations))] if relations else []),
-            ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}"),
+            ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}{paid}"),
             ("account", "\n".join(f"{each['account']}: {each['used']}" for each in charged)),
             *(_exact(outcome) if exact else ()),
             ("check it", f"sudare verify {outcome['folder']} --key {outcome['public_key_file']}"),

@@ -157,8 +157,8 @@ def verify(
 
 def _page_of(file: Path, version: Path) -> str:
     """Return which page of a version is asked for; refuse a file that would change the version."""
-    if version in (at := file.absolute().resolve()).parents or file.is_dir() or not at.parent.is_dir():
-        allowed = "a file in a folder that is there, outside the version"
+    if version in (at := file.absolute().resolve()).parents or file.exists() or not at.parent.is_dir():
+        allowed = "a new file in a folder that is there, outside the version"
         raise SpecRefused([Finding("sudare verify", "--page", str(file), allowed, "name another file")])
     from tasks.records.page.page import PAGES
 
@@ -168,6 +168,7 @@ def _page_of(file: Path, version: Path) -> str:
 def _write_page(file: Path, page: bytes) -> None:
     try:
         file.write_bytes(page)
+        typer.echo(f"your own page is in {file}", err=True)
     except OSError as error:
         found = error.strerror or type(error).__name__
         finding = Finding(str(file), "--page", found, "a file that can be written", "name another")

@@ -137,6 +137,7 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
     with closing(workspace.open_ledger()) as ledger:
         table = ingest(run, decision, run, request, workspace)
         key = run_key(request.spec, request.contract, table)
+        known = ledger.charge(key)
         with run.charge_seen(ledger, key):
             found = published(ledger, key, request.store(workspace))
             publication = _make(run, request, workspace, ledger, table, decision, key) if found is None else found
@@ -144,7 +145,8 @@ def _run(run: RunFolder, request: Request, workspace: Workspace, decision: Opera
         show_journal(workspace, ledger)
         show_latest(workspace, ledger, publication.release, request.store(workspace))
         copied = _copy(run, request, workspace, ledger, publication)
-        return outcome_of(publication, ledger, workspace, repeated=found is not None, copied=copied)
+        repeated = known is not None and known.status == "published"  # into another store too, or of a lost folder
+        return outcome_of(publication, ledger, workspace, repeated=repeated, copied=copied)
 
 
 def _copy(

@@ -103,7 +103,7 @@ def _as_charged_before(spec: ReleaseSpec, workspace: Workspace | None) -> Releas
     if workspace is None:
         return spec
     before = spec.with_place_digested()
-    with closing(workspace.open_ledger()) as ledger:
+    with closing(workspace.open_ledger(create=False)) as ledger:
         known = ledger.charges(spec_digest=before.digest)
         return before if known and not ledger.charges(spec_digest=spec.digest) else spec
 

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from contracts.errors import Finding, Refused
-from contracts.reading.scalars import DIRECTION_MARKS, FieldPath, nearest, show
+from contracts.reading.scalars import DIRECTION_MARKS, FieldPath, closest, nearest, show
 
 DEEPEST = 50
 MOST_NODES = 2_000_000
@@ -113,11 +113,13 @@ def unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
 
 def nearest_file(path: Path) -> str:
     """Say which file beside it is probably meant by a path where none is; else that the path is to be checked."""
+    stem = path.name.partition(".")[0]  # a suffix alone makes no two names alike
     try:
-        beside = sorted(each.name for each in path.absolute().parent.iterdir())
+        there = sorted(each.name for each in path.absolute().parent.iterdir() if each.is_file())
     except OSError:
         return f"check the path: there is no folder {shown(path.parent)}"
-    return nearest(path.name, beside) or "check the path"
+    alike = [each for each in there if closest(stem, [each.partition(".")[0]])]
+    return nearest(path.name, alike) or "check the path"
 
 
 def located(path: Path, *, refusal: type[Refused]) -> Document:

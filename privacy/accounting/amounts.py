@@ -172,6 +172,12 @@ def atto_to_text(units: int) -> str:
     return _decimal_text(units, 18) if units == 0 or len(digits) > 6 else f"{digits}e{power}"
 
 
+def power_text(number: str) -> str:
+    """Write a number of `atto_to_text` for people, with one digit before the point: 2106e-11 is 2.106e-8."""
+    digits, _, power = number.partition("e")
+    return f"{digits[0]}.{digits[1:]}e{int(power) + len(digits) - 1}" if power and digits[1:] else number
+
+
 def percent_text(part: int | Decimal, whole: int | Decimal, *, up: bool) -> str:
     """Write a share in per cent and three digits, rounded against the spender; of nothing, nothing.
 

@@ -56,6 +56,7 @@ class Ledger(LedgerReading):
         public_key: key whose statements are believed, where there is no signer.
         clock: gives the time written into entries (order comes from the sequence alone).
         timeout: how long one answer of PostgreSQL is waited for [s].
+        create: make a new ledger; without it, a database that holds none is refused.
     Raises:
         LedgerUnavailable: the database does not answer or cannot be opened.
         SchemaUnknown: it has another schema.
@@ -70,8 +71,9 @@ class Ledger(LedgerReading):
         signer: Signer | None = None,
         public_key: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
+        create: bool = True,
     ) -> None:
-        store, journal = Store(url, timeout=timeout), Journal(clock)
+        store, journal = Store(url, timeout=timeout, create=create), Journal(clock)
         identity = _identity(store, journal)
         known = public_key if signer is None else signer.public_key
         super().__init__(store, journal, Books(store, identity, folder=draws, signer=signer, public_key=known))

@@ -276,7 +276,13 @@ def test_a_ledger_that_forgot_a_version_of_its_store_opens_no_account_and_runs_n
     forget_marks(workspace.draws)
     if then == "an older copy":
         shutil.copyfile(copy, files[0])
-    for command in (opening, ["run", str(place.adult / "tables.yaml")]):
+    commands = [opening, ["run", str(place.adult / "tables.yaml")]]
+    if then == "deleted":
+        commands.append(["budget", "show"])  # by then there is a new one, without accounts
+        for words in (["budget", "show"], ["budget", "history"], ["releases", "list"], ["plan", commands[1][1]]):
+            looked = typed(*words, at=workspace)
+            assert (looked.code, "there is no ledger at" in looked.err, files[0].exists()) == (1, True, False)
+    for command in commands:
         said = typed(*command, at=workspace)
         assert said.code == 4, said
         assert "people-tables/v1/PROOF.json" in said.err

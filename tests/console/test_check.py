@@ -9,11 +9,15 @@ import sqlite3
 import stat
 import subprocess
 from collections.abc import Iterator
+from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from console.check import print_misfits
 from console.main import execute
 from contracts.errors import GateBroken
 from flows.entrance import make_release
@@ -24,6 +28,7 @@ from flows.prefect_runs.prefect_server import PrefectServer, stop_lasting
 from flows.release import Unattended, in_prefect
 from tasks.records.explanation import published_explanation
 from tasks.storage.workspace.settings import Workspace
+from tasks.validation.misfits import ColumnMisfits, Misfits
 from tests.conftest import served_by
 from tests.console.conftest import COMMAND, Said, Typed
 
@@ -79,6 +84,23 @@ publish: {to: releases/, formats: [parquet]}
 RIGHT = {"COUNTIES": "[North, South, East, West]", "HIGH": "99", "KIND": "string", "CODES": "[K1, K2]"}
 ROWS = 1000
 """West has 205 people, 480 earn 50 or more, 3 have no income; every code is K1 or K2."""
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Misfits(10, (), (), dropped=2),
+        Misfits(10, (), (), repeated=(("id", 10, 5),)),
+        Misfits(10, (), ("total",)),
+        Misfits(10, (), (), clips=(ColumnMisfits("age [0, 9]", 10, 0, 5, 0, "", "", expected=False),)),
+    ],
+    ids=["rows of a unit", "ids", "a gate", "a clip"],
+)
+def test_the_headline_does_not_say_that_all_is_well_above_a_mark(found: Misfits) -> None:
+    with StringIO() as out:
+        print_misfits(Console(file=out), found, Fraction(1, 100), Path("page"))
+        headline = out.getvalue().splitlines()[1]
+    assert headline == "10 rows; 0 of 0 columns fit in full, but see ! below"
 
 
 class County:

@@ -357,6 +357,32 @@ def test_lint_lists_columns_or_all_that_is_wrong(typed: Typed, place: Place, tmp
     assert all("broken.yaml:" in finding["where"] for finding in said.json["error"]["findings"])
 
 
+@pytest.mark.parametrize("path", ["pipe.csv", "/dev/zero"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "v1", "--key"),
+        ("verify", "v1", "--page"),
+        ("keys", "pin"),
+        ("keys", "pin", "key.pub", "--recovery"),
+        ("contract", "draft", "--from"),
+        ("contract", "draft", "--codebook"),
+        ("budget", "history", "--verify", "--proof"),
+        ("budget", "bind", "--population", "p", "--block", "2025"),
+        ("run",),
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_or_a_device_in_a_command_line_is_refused_and_not_waited_for(
+    words: tuple[str, ...], path: str, typed: Typed, shared: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing writes into the pipe: a command that opened it would wait for ever."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.csv")
+    said = typed(*words, path, at=shared.workspace if words[0] in ("budget", "run") else None)
+    assert (said.code, f"no regular file: {path}" in said.err) == (2, True), said
+
+
 @pytest.mark.parametrize("words", [(), ("contract",), ("budget",)])
 def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed: Typed) -> None:
     """A command that is left out is no error to be told of."""

@@ -269,6 +269,31 @@ def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(share
     shutil.rmtree(folder)
     assert typed("run", str(spec), at=shared.workspace).code == 0
     assert (folder / "MANIFEST.json").read_bytes() == manifest
+    elsewhere = shared.spec("lost", ("epsilon: 1.0", "epsilon: 0.1"), ("to: releases/", "to: elsewhere/"))
+    again = typed("run", str(elsewhere), at=shared.workspace)
+    assert again.code == 0, again.err
+    assert "lost v1 was published already; nothing was drawn or charged" in again.out
+    assert "charged once, when it was published" in again.out
+    second = shared.workspace.root / "elsewhere" / "lost" / "v1"
+    assert str(second) in again.out
+    assert (second / "MANIFEST.json").read_bytes() == manifest
+    assert _charges(shared, "lost") == ["published"]
+
+
+@pytest.mark.usefixtures("served")
+def test_other_formats_of_what_is_published_are_not_applied_and_it_says_so(shared: Place, typed: Typed) -> None:
+    """They name no other run: nothing is charged, a version there keeps its files, another store gets none."""
+    changes = ("epsilon: 1.0", "epsilon: 0.1"), ("formats: [parquet, csv]", "formats: [parquet]")
+    spec = shared.spec("formats", changes[0])
+    assert typed("run", str(spec), at=shared.workspace).code == 0
+    shared.spec("formats", *changes)
+    again = typed("run", str(spec), at=shared.workspace)
+    assert (again.code, "as they were published, whatever `formats:` says by now" in again.out) == (0, True)
+    assert list((shared.workspace.releases / "formats" / "v1" / "data").glob("*.csv"))
+    shared.spec("formats", *changes, ("to: releases/", "to: elsewhere/"))
+    refused = typed("run", str(spec), at=shared.workspace)
+    assert (refused.code, "other `formats:` or other code write other files" in refused.err) == (4, True)
+    assert _charges(shared, "formats") == ["published"]
 
 
 def test_prefect_is_not_told_where_a_gate_broke(shared: Place, served: PrefectServer, typed: Typed) -> None:

@@ -136,5 +136,5 @@ def _another_manifest(version: VersionEntry) -> LedgerRefusal:
         "MANIFEST.json",
         "other files than those that were published under this number",
         "the published ones: a version never changes",
-        "restore the version's folder from a copy, or publish anew under another spec",
+        "copy its folder, from a backup or the store that has it: other `formats:` or other code write other files",
     )

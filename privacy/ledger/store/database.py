@@ -170,7 +170,8 @@ class Store:
                 held = version_of(connection) is not None
         if not held:
             where = self._url.render_as_string(hide_password=True)
-            raise LedgerUnavailable(f"there is no ledger at {where}; make a workspace: sudare init")
+            told = "restore it (sudare budget restore FILE), or make a workspace: sudare init"
+            raise LedgerUnavailable(f"there is no ledger at {where}; {told}")
 
     def _prepare(self) -> None:
         """Make the tables of a new ledger; refuse a schema that this version does not know."""

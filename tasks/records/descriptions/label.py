@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from privacy.accounting.amounts import power_text
 from privacy.accounting.posterior import PRIORS
 from tasks.records.explanation import RecordExplanation
 from tasks.records.model.record_kinds import record_part
@@ -106,4 +107,5 @@ def _template() -> Any:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["power"] = power_text
     return environment.get_template("label.html.j2")

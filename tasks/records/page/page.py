@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from contracts.message import Message, message
+from privacy.accounting.amounts import power_text
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
 from tasks.records.charts.place_map import outlines
@@ -243,6 +244,7 @@ def environment() -> Environment:
     environment.filters["model_words"] = words.model_words
     environment.filters["root"] = lambda variance: f"{float(variance) ** 0.5:.3g}"
     environment.filters["percent"] = lambda share: f"{100 * float(Fraction(share)):.3g} %"
+    environment.filters["power"] = power_text
     environment.filters["kinds_words"] = kinds_words
     environment.filters["brief_error"] = lambda error: f"{float(error):.3g}"
     environment.tests["digest"] = lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None

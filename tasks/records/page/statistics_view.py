@@ -100,7 +100,7 @@ class StatisticsView:
         title: its columns, and its name where that is another.
         by: the columns that rows are grouped by.
         cells: what it consists of.
-        kinds: what is published, of `KINDS`.
+        kinds: what is published, of `KINDS`, and whether of clipped values.
         draws: what was drawn for it.
         expected: each statistic with the half width of its interval, in words.
         chosen: which cells are shown, of "all", "counts", "intervals" and "sums".
@@ -114,7 +114,7 @@ class StatisticsView:
     title: str
     by: tuple[str, ...]
     cells: str
-    kinds: list[str]
+    kinds: list[tuple[str, bool]]
     draws: list[DrawTerms]
     expected: list[str]
     chosen: str
@@ -186,7 +186,13 @@ def statistics_views(
 def kinds_words(views: Sequence[StatisticsView]) -> str:
     """Name what tables publish: counts, sums, means."""
     found = {kind for view in views for kind in view.kinds}
-    return joined([word for kind, word in KINDS.items() if kind in found], AND if len(found) == 2 else None)
+    named = [
+        message("{kinds} of clipped values", kinds=word) if clipped else word
+        for kind, word in KINDS.items()
+        for clipped in (False, True)
+        if (kind, clipped) in found
+    ]
+    return joined(named, AND if len(named) == 2 else None)
 
 
 def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> StatisticsView:
@@ -215,7 +221,7 @@ def _view(version: _Version, table: StatisticsTable, number: int, most: int) -> 
         title=title_of(table.name, table.by) if table.by else table.name,
         by=table.by,
         cells=cells_words(contract, table.by),
-        kinds=[str(each.what) for each in table.of],
+        kinds=[(str(each.what), each.is_clipped) for each in table.of],
         draws=draw_terms(
             table,
             stated["draws"],

@@ -123,7 +123,7 @@ LOST: Final = "lost"
 """Of a charge that was spent before and cannot be gone on with."""
 COMPLETE: Final = "complete"
 """Of a charge whose version is whole in the store; at most a copy of it is missing."""
-_ENTERED: Final = "its charge is spent and the version is entered; running the same command completes it at no cost"
+_ENTERED: Final = "its charge is spent and the version is entered; the same command goes on and pays no more"
 CHARGE_STATES: Final = {
     None: "nothing was charged; running the same command starts again",
     "returned": "nothing is charged; running the same command starts again",

@@ -200,19 +200,19 @@ class Workspace:
 
         return telemetry_target(self.root, self.values, os.environ)
 
-    def open_ledger(self) -> Ledger:
+    def open_ledger(self, *, create: bool = True) -> Ledger:
         """Open the ledger; balances are stated under the signing key where it is at hand, and believed if it did.
 
-        A key that a passphrase or a token keeps is at hand once it was opened in this process.
+        A key that a passphrase or a token keeps is at hand once it was opened in this process. Without `create`, a
+        database that holds no ledger is refused.
         """
         from privacy.ledger.ledger import Ledger
 
         file = self.public_key_file
         public_key = file.read_text(encoding="utf-8").strip() if file.is_file() else None
         signer = self.signer() if public_key is not None and self._may_sign() else None
-        return Ledger(
-            self.ledger_url, draws=self.draws, signer=signer, public_key=public_key, timeout=self.ledger_timeout
-        )
+        url, draws, timeout = self.ledger_url, self.draws, self.ledger_timeout
+        return Ledger(url, draws=draws, signer=signer, public_key=public_key, timeout=timeout, create=create)
 
     def _may_sign(self) -> bool:
         """Say whether the signing key can be had here without asking anybody."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.reading.yaml_lines import Document, located, shown
+from contracts.reading.yaml_lines import Document, located, nearest_file, shown
 from tests.contracts.samples import write
 
 TEXT = """\
@@ -111,6 +111,17 @@ def test_a_chain_of_aliases_is_as_deep_as_what_it_stands_for(tmp_path: Path) -> 
         [finding] = refused.value.findings
         assert (finding.field, finding.found) == ("nesting", "more than 50 levels")
         assert finding.where.endswith(":50")
+
+
+def test_only_files_with_a_close_name_are_suggested(tmp_path: Path) -> None:
+    """A suffix makes no two names alike, and neither a pipe nor a folder is what a path means."""
+    (tmp_path / "visits.yaml").write_text("a: 1")
+    (tmp_path / "beds").mkdir()
+    os.mkfifo(tmp_path / "fifo.yaml")
+    for typed in ("visit.yaml", "visits.yml", "visits"):
+        assert nearest_file(tmp_path / typed) == f"write 'visits.yaml' instead of {typed!r}"
+    for typed in ("nope.yaml", "fif.yaml", "bed", "rows.yaml"):
+        assert nearest_file(tmp_path / typed) == "check the path"
 
 
 @pytest.mark.parametrize("name", ["pipe.yaml", "/dev/zero", "/dev/null"])

@@ -22,6 +22,7 @@ from privacy.accounting.amounts import (
     loss_up,
     percent_text,
     pico_to_text,
+    power_text,
 )
 
 NOT_AMOUNTS = [
@@ -164,6 +165,16 @@ def test_the_text_of_an_amount_is_exact(units: int) -> None:
 def test_the_text_of_a_delta_is_exact(units: int) -> None:
     """Reading the text back gives the same number."""
     assert Fraction(Decimal(atto_to_text(units))) * ATTO == units
+
+
+@settings(deadline=None)
+@given(st.integers(min_value=0, max_value=ATTO - 1))
+def test_a_delta_for_people_is_the_same_number_with_one_digit_before_the_point(units: int) -> None:
+    """The label said 2106e-11."""
+    assert power_text("2106e-11") == "2.106e-8"
+    told = power_text(atto_to_text(units))
+    assert Fraction(Decimal(told)) * ATTO == units
+    assert "e" not in told or told[1:2] in (".", "e")
 
 
 def test_a_round_delta_reads_as_people_write_it() -> None:

@@ -222,7 +222,10 @@ def test_the_checkers_own_page_is_the_published_one_where_the_same_code_made_it(
     (tmp_path / "key.pub").write_text(published.key + "\n")
     command = ["verify", str(published.folder), "--strict", "--key", str(tmp_path / "key.pub")]
     for own, name in (("own.html", "record.html"), ("own.ja.html", "record.ja.html")):
-        assert typed(*command, "--page", str(tmp_path / own)).code == 0
+        written = typed(*command, "--page", str(tmp_path / own))
+        assert (written.code, f"your own page is in {tmp_path / own}" in written.err) == (0, True)
+        again = typed(*command, "--page", str(tmp_path / own))
+        assert (again.code, "a new file" in again.err) == (2, True)
         assert (tmp_path / own).read_bytes() == (published.folder / name).read_bytes()
     said = typed(*command, "--page", str(published.folder / "own.html"))
     assert (said.code, "outside the version" in said.err) == (2, True)

@@ -140,7 +140,7 @@ def test_every_table_statistic_and_file_is_on_the_page_in_both_languages(costs: 
 
 def test_the_page_speaks_of_statistics_and_not_of_refined_tables(costs: Version) -> None:
     text = (costs.folder / "record.html").read_text(encoding="utf-8")
-    assert "4 tables of statistics (counts, sums, means)" in text
+    assert "4 tables of statistics (counts, sums of clipped values, means, means of clipped values)" in text
     assert not re.search(r"[Rr]efine|marginal|tables of counts", text.partition('id="fields"')[0])
     assert "4 tables of statistics" not in (costs.folder / "record.ja.html").read_text(encoding="utf-8")
 
@@ -247,7 +247,7 @@ def test_variances_and_sums_alone_are_shown_in_words(worlds: Worlds) -> None:
     """What is possible is said where nothing else is; a table without counts marks no cell as perhaps empty."""
     version = worlds.published(of_tables(SPREAD, release="spread", epsilon="0.02"), here=True)
     wards, alone = shown(version)
-    assert wards.kinds == ["variance", "sd"]
+    assert wards.kinds == [("variance", False), ("sd", False)]
     assert [str(each.name) for each in wards.statistics] == ["variance of age", "standard deviation of age"]
     assert any(TOO_FEW in row.interval or "all that" in row.interval for row in wards.statistics[0].rows)
     assert "all that is possible in a cell of 100 rows" in wards.expected[0]
