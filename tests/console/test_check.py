@@ -348,8 +348,8 @@ def test_a_scheduled_run_stops_where_a_typed_one_asks(county: County, served: Pr
         settings.write_text(written)
     assert outcome.version == 1
     record = published_explanation(lambda name: (Path(outcome.folder) / name).read_bytes())
-    assert any("of a scheduled run" in gate for gate in record.values["unprotected.fixed_gates"])
-    assert any("of a scheduled run" in each for each in record.values["unprotected.quantities"])
+    assert any("a schedule starts the run" in gate for gate in record.values["unprotected.fixed_gates"])
+    assert any("a schedule starts the run" in each for each in record.values["unprotected.quantities"])
 
 
 def _journal(county: County) -> int:

@@ -53,8 +53,8 @@ def fixed_gates(run: Run) -> list[str]:
         gates.append(message("the select could be evaluated to its end: {select}", select=source.select))
     gates.append(
         message(
-            "of a scheduled run, the rows of each column that do not fit the contract, are clipped or repeat an id "
-            "are at most the share that the workspace sets"
+            "no more than the share that the workspace sets of the rows of a column do not fit the contract, are "
+            "clipped or repeat an id, where a schedule starts the run"
         )
     )
     return [*gates, *modifier_gate_words(run.facts.spec.product)]
