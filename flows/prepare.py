@@ -67,8 +67,6 @@ def intake(run: RunFolder, request: Request, workspace: Workspace, *, supersede:
         if not supersede:
             check_unspent(ledger, run, request, workspace, table)
             check_intended(ledger, request, workspace, table)
-        check_people(ledger, table)
-        check_delivery(ledger, request.spec, table)
         _ask_gates_before_charge(request, ledger, table)
     if loading.ident is not None:
         with step("warm"):
@@ -142,7 +140,7 @@ def check_people(ledger: Ledger, table: PrivateTable) -> None:
     """
     bound = ledger.sources().get(table.source)
     others = [each.terms.name for each in ledger.accounts() if bound and each.terms.population != bound[0]]
-    asked = [each.request for name in others for each in ledger.charges(account=name)]
+    asked = [each.request for name in others for each in ledger.charges(account=name) if each.status != "returned"]
     if any(each.snapshot_hash == snapshot_mark(table.keyed_hash, each.spec_digest, each.due) for each in asked):
         found, allowed = "rows that were charged to other people", "rows of the people that the source is bound to"
         remedy = (
@@ -182,14 +180,16 @@ def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> No
 
 
 def _ask_gates_before_charge(request: Request, ledger: Ledger, table: PrivateTable) -> None:
-    """Ask the gates of the product's modifiers; a charged run goes on, and a published one is found.
+    """Ask whose rows they are, and the gates of the product's modifiers; what was charged goes on.
 
     Raises:
-        GateBroken: as `ask_gates`.
+        GateBroken: as `check_people`, `check_delivery`, `ask_gates`.
     Privacy: an exact answer about the rows, which the record lists among the unprotected gates.
     """
     charged = ledger.charge(run_key(request.spec, request.contract, table))
     if charged is None or charged.status == "returned":
+        check_people(ledger, table)
+        check_delivery(ledger, request.spec, table)
         ask_gates(request.spec.product, request.contract, request.plan, table)
 
 

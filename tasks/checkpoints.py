@@ -5,7 +5,6 @@ from __future__ import annotations
 import filecmp
 import json
 from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -84,21 +83,46 @@ def check_no_copy(ledger: Ledger, population: str, *sources: str) -> None:
     Raises:
         LedgerRefusal: one is a copy, whatever its contract would make of it. A table is one of a table of its name.
     """
-    for source, (name, (people, _)) in product(sources, ledger.sources().items()):
+    for source in sources:
+        if ledger.sources().get(source, ("", ""))[0] == population:
+            continue
         path, _, table = source.partition("::")
-        known, _, of_table = (division_of(name) or (name,))[0].partition("::")
-        if people != population and known != path and of_table == table and _same_bytes(Path(path), Path(known)):
-            found, allowed = f"the bytes of {name}, which is about {people}", f"rows about {population} only"
-            remedy = f"a copy is about the people of its origin: bind it to {people}, or deliver rows of {population}"
-            raise refusal(f"source {source}", "people", found, allowed, remedy)
+        files: list[Path] | None = None
+        for name, (people, _) in ledger.sources().items():
+            known, _, of_table = (division_of(name) or (name,))[0].partition("::")
+            if people == population or known == path or of_table != table:
+                continue
+            files = _with_rows(Path(path)) if files is None else files
+            if files and _same_bytes(files, _with_rows(Path(known))):
+                found, allowed = f"the bytes of {name}, which is about {people}", f"rows about {population} only"
+                remedy = (
+                    f"a copy is about the people of its origin: bind it to {people}, or deliver rows of {population}"
+                )
+                raise refusal(f"source {source}", "people", found, allowed, remedy)
 
 
-def _same_bytes(*places: Path) -> bool:
-    """Say whether files, or all files of folders, are equal and not empty; what cannot be read is not compared."""
+def _with_rows(place: Path) -> list[Path]:
+    """List a file, or the files of a folder, that may hold rows."""
     try:
-        one, other = ([p] if p.is_file() else sorted(filter(Path.is_file, p.rglob("*"))) for p in places)
-        alike = len(one) == len(other) and any(each.stat().st_size for each in one)
-        return alike and all(filecmp.cmp(*pair, shallow=False) for pair in zip(one, other, strict=True))
+        files = [place] if place.is_file() else sorted(filter(Path.is_file, place.rglob("*")))
+        return [each for each in files if each.stem.upper() != "README" and not _is_header(each)]
+    except OSError:
+        return []
+
+
+def _is_header(file: Path) -> bool:
+    """Say whether a file is empty, or a text of one line."""
+    with file.open("rb") as opened:
+        head = opened.read(1 << 16)
+    return len(head) < 1 << 16 and b"\0" not in head and b"\n" not in head.strip()
+
+
+def _same_bytes(one: list[Path], other: list[Path]) -> bool:
+    """Say whether files are equal; what cannot be read is not compared."""
+    try:
+        return len(one) == len(other) and all(
+            filecmp.cmp(*pair, shallow=False) for pair in zip(one, other, strict=True)
+        )
     except OSError:
         return False
 

@@ -140,15 +140,17 @@ def joined(
                         memory_limit=workspace.memory_limit,
                     )
                 _check_gates(table, known, workspace, folder.path)
-                check_people(ledger, table)
+                mark = snapshot_mark(table.keyed_hash, spec.digest)
+                key = site_run_key(spec, site.site, mark)
+                charge = ledger.charge(key)
+                asked = None if charge is None or charge.status == "returned" else charge.request
+                if asked is None or asked.source != table.source:
+                    check_people(ledger, table)
             except GateBroken as broken:
-                asked = known.request(events, run_key="", account=site.account, source=name, snapshot_hash="")
-                ledger.record_gate_failure(asked, sorted({finding.field for finding in broken.findings}))
+                stopped = known.request(events, run_key="", account=site.account, source=name, snapshot_hash="")
+                ledger.record_gate_failure(stopped, sorted({finding.field for finding in broken.findings}))
                 raise
-            mark = snapshot_mark(table.keyed_hash, spec.digest)
-            key = site_run_key(spec, site.site, mark)
-            charge = ledger.charge(key)
-            if charge is None or charge.status == "returned":
+            if asked is None:
                 look(*_looked(table, known, workspace, folder.path))
             ledger.reserve(
                 known.request(events, run_key=key, account=site.account, source=table.source, snapshot_hash=mark)

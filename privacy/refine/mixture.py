@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +114,8 @@ def split_losses(
 
     def losses(shift: NDArray[np.int64]) -> list[float]:
         """Judge all parts on one split."""
-        moved, seen = (shift / float(added))[possible], noisy + shift
-        kept, known = noisy[possible] - moved, float(np.sum(moved**2))
+        moved, seen = _kept(shift / float(added), possible), noisy + shift
+        kept, known = _kept(noisy, possible) - moved, float(np.sum(np.square(moved)))
         gaps = (np.subtract(kept, _on_grid(part(seen, wider))) for part in parts.values())
         return [float(np.sum(np.square(gap, out=gap))) - known for gap in gaps]
 
@@ -169,19 +169,26 @@ def shrink_to_margins(
     Returns:
         The possible cells, adding up to the total [units].
     """
-    held = np.where(possible, noisy, 0)
-    product = np.ones(noisy.shape)
+    held: NDArray[np.int64] = np.where(possible, noisy, 0)
+    product: Floats = np.ones(())
     for axis, size in enumerate(noisy.shape):
         others = tuple(other for other in range(noisy.ndim) if other != axis)
         margin = project_simplex(held.sum(axis=others), total) / total
-        product *= margin.reshape([size if other == axis else 1 for other in range(noisy.ndim)])
-    mean = product[possible]
+        product = product * margin.reshape([size if other == axis else 1 for other in range(noisy.ndim)])
+    mean = _kept(product, possible)
     mean *= total / max(float(np.sum(mean)), STEP)
-    beyond, scale, noise = noisy[possible] - mean, np.maximum(mean, 1.0), variance(event)
+    beyond, own, noise = _kept(noisy, possible) - mean, np.maximum(mean, 1.0), variance(event)
     freedom = mean.size - 1 - sum(size - 1 for size in noisy.shape)
-    excess = float(np.sum(beyond**2)) - max(0, freedom - 2) * noise
-    own = max(0.0, excess) / float(np.sum(scale)) * scale
-    return project_simplex(mean + beyond * (own / (own + noise)), total)
+    excess = float(np.sum(np.square(beyond))) - max(0, freedom - 2) * noise
+    own *= max(0.0, excess) / float(np.sum(own))
+    beyond *= np.divide(own, own + noise, out=own)
+    mean += beyond
+    return project_simplex(mean, total)
+
+
+def _kept(cells: NDArray[Any], possible: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the possible cells, in a quarter of the time where all are."""
+    return cells.reshape(-1) if possible.all() else cells[possible]
 
 
 def _on_grid(values: Floats) -> Floats:

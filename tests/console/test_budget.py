@@ -165,14 +165,17 @@ def test_a_copy_is_not_bound_to_other_people(place: Place, typed: Typed, linked:
     assert typed(*bind, "adults", "--block", "1994", at=place.workspace).code == 0
 
 
-def test_folders_and_tables_are_copies_by_their_files_and_empty_files_of_none(place: Place, typed: Typed) -> None:
+def test_folders_and_tables_are_copies_by_their_files_and_files_without_rows_of_none(
+    place: Place, typed: Typed
+) -> None:
     """A folder by all its files; a table of a database by its name, since another table is other rows."""
 
     def bind(source: str, people: str) -> int:
         words = ("budget", "bind", str(place.adult / source), "--population", people, "--block", "1994")
         return typed(*words, at=place.workspace).code
 
-    for name, text in (("a/1.csv", "x"), ("b/1.csv", "x"), ("c/1.csv", "y"), ("e.csv", ""), ("f.csv", "")):
+    files = ("a/1.csv", "h\nx\n"), ("b/1.csv", "h\nx\n"), ("c/1.csv", "h\ny\n"), ("e.csv", "h\n"), ("f.csv", "h\n")
+    for name, text in (*files, ("a/README", "x\ny\n"), ("c/README", "x\ny\n")):
         (place.adult / name).parent.mkdir(exist_ok=True)
         (place.adult / name).write_text(text)
     shutil.copyfile(place.adult / "adult.parquet", place.adult / "d.duckdb")
@@ -180,8 +183,12 @@ def test_folders_and_tables_are_copies_by_their_files_and_empty_files_of_none(pl
     first = ("a", "e.csv", "d.duckdb::t", "missing.csv")
     assert [bind(name, "adults") for name in first] == [0, 0, 0, 0]
     assert [bind(name, "children") for name in ("b", "g.duckdb::t")] == [4, 4]
+    (place.adult / "a/README").unlink()
+    assert bind("b", "children") == 4
     later = ("c", "f.csv", "g.duckdb::u", "d.duckdb::u", "missing-too.csv")
     assert [bind(name, "children") for name in later] == [0, 0, 0, 0, 0]
+    shutil.copyfile(place.adult / "a/1.csv", place.adult / "c/1.csv")
+    assert bind("c", "children") == 0  # it is theirs already
 
 
 def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:

@@ -120,7 +120,7 @@ def held_equal(*, passed: bool) -> Iterator[None]:
     def taken(size: int) -> bytes:
         return shake_256(b"neighbours").digest(size)
 
-    def ledger(workspace: Workspace) -> Ledger:
+    def ledger(workspace: Workspace, **_: bool) -> Ledger:
         return Ledger(workspace.ledger_url, draws=workspace.draws, signer=workspace.signer(), clock=lambda: NOON)
 
     def outcomes(table: PrivateTable, contract: Contract, **_: object) -> tuple[CheckOutcome, ...]:

@@ -61,7 +61,6 @@ STAGED: Final = "snapshot.stage"
 KEYS_FILE: Final = "keys.private.parquet"
 WAREHOUSES: Final[dict[str, type[Warehouse]]] = {"postgresql": PostgresSession}
 """Engines that count a table of their own."""
-Ids = Sequence[tuple[Any, ...]]
 _PATTERN: Final = set("*?[]{}\\,")
 
 
@@ -114,16 +113,22 @@ def ingest_in_engine(
             with _keys_there(worker, folder, key):
                 finished = _finished(worker, folder, contract, beside, key, made_from, charged)
                 if finished is None:
-                    finished = _make(worker, files, contract, beside, folder, key, str(source.path))
-            if not (folder / MARKER).is_file():
+                    where = str(source.path)
+                    stage, hashed, rows, columns = _make(worker, files, contract, beside, folder, key, where)
+            if finished is None:
                 bar.advance(0.9)
                 _still(source, origin, key, beside, made_from, name)
-                _mark(folder, [_form(contract, beside), made_from, *finished[:2], finished[3]])
+                made = _form(contract, beside), made_from, stage, hashed
+                # An engine that dies of the count leaves a stage that is taken up without.
+                _mark(folder, (*made, []))
+                repeated = repeated_ids(worker, columns, contract)
+                _mark(folder, (*made, repeated))
+            else:
+                stage, hashed, rows, repeated = finished
         except BaseException:
             worker.close()
             raise
         logger.info("staged a table in an engine under contract %s", contract.digest[:12])
-        stage, hashed, rows, repeated = finished
         counted = StagedTable(worker, contract, rows, beside, _rows_in(files), repeated)
         return PrivateTable(folder / stage, hashed, contract.digest, name, counted)
 
@@ -160,8 +165,8 @@ def _make(
     folder: Path,
     key: bytes,
     where: str,
-) -> tuple[str, str, int, Ids]:
-    """Bound, encode and keep the table in the engine; return the stage's name, keyed hash, number of rows, and ids.
+) -> tuple[str, str, int, dict[str, str]]:
+    """Bound, encode and keep the table; return the stage's name, keyed hash and number of rows, and the columns.
 
     As many rows are written as were read, and as many are found again: a file of the stage that did not arrive, or
     rows of the source that an executor did not see, stop the run here, before anything is charged. Each attempt has a
@@ -180,7 +185,7 @@ def _make(
     remedy = "Look whether every process of it reads and writes the run's folder itself, and run again"
     refuse_lost_rows(worker, contract, read=read, written=written, found=rows, remedy=remedy)
     refuse_no_rows(rows, where)
-    return stage, hashed, rows, repeated_ids(worker, columns, contract)
+    return stage, hashed, rows, columns
 
 
 def _rows_in(files: Sequence[str]) -> int:
@@ -212,16 +217,15 @@ def _finished(
     key: bytes,
     made_from: str,
     charged: Callable[[str, str], bool],
-) -> tuple[str, str, int, Ids] | None:
+) -> tuple[str, str, int, list[tuple[Any, ...]]] | None:
     """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
-        # Stages of earlier code have no ids; one that was charged is taken up without.
         form, origin, stage, hashed, *ids = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if form != _form(contract, beside) or not (folder / stage).is_dir():
         return None
-    if not charged(stage, hashed) and origin != made_from:
+    if not charged(stage, hashed) and (origin != made_from or not ids):  # stages of earlier code have no ids
         return None
     worker.ask("attach", path=str(folder / stage))
     rows, found = hash_of(worker, contract, beside, key)

@@ -76,7 +76,7 @@ def repeated_ids(
     found = []
     for name, written in columns.items():
         kind = worker.kind_of(written)
-        if kind in ("text", "whole", "fixed") and (names_an_id(name) or name in contract.left_out):
+        if kind in ("text", "whole", "fixed", "real", "flag") and (names_an_id(name) or name in contract.left_out):
             with suppress(EngineFailed):  # a column that is read to be counted only must not stop a run
                 answered = worker.query(sql_of(repeats_of(name, kind), worker.dialect))
                 number, different, once, most = whole_numbers(worker, answered, 4)[0].tolist()

@@ -127,10 +127,11 @@ def ingest_in_warehouse(
             session.make_tables({name: "text" if name in texts else "whole" for name in names.columns}, key_row(key))
             bar.advance(0.1)
             with session.one_state():
-                written, read, repeated = _staged(session, contract, beside, source.name)
+                written, read, columns = _staged(session, contract, beside, source.name)
             bar.advance(0.9)
             rows, hashed = hash_of(session, contract, beside, key)
             session.drop_keys()
+            repeated = repeated_ids(session, columns, contract)  # after the stage: no statement that fails undoes it
             refuse_lost_rows(session, contract, read=read, written=written, found=rows, remedy="Run again")
             refuse_no_rows(rows, source.name)
         except BaseException:
@@ -143,10 +144,10 @@ def ingest_in_warehouse(
 
 def _staged(
     session: Warehouse, contract: Contract, beside: Sequence[BesideCodes], where: str
-) -> tuple[int, int, list[tuple[str, int, int, int, int]]]:
-    """Bound and encode the table there; return how many rows were written, how many the table has, and its ids."""
+) -> tuple[int, int, dict[str, str]]:
+    """Bound and encode the table there; return how many rows were written, how many there are, and the columns."""
     columns = session.open(contract)
     kinds = kinds_of(session, columns, contract, where)
     refuse_nobodys(session, contract, kinds, where)
     sql = sql_of(staged(contract, kinds, beside), session.dialect)
-    return session.stage(sql), session.source_rows(), repeated_ids(session, columns, contract)
+    return session.stage(sql), session.source_rows(), columns

@@ -31,6 +31,7 @@ PARTLY_READ_FILES: dict[str, str] = {
 
 
 TYPED: Final = message("no column is stored as a type of which the contract reads no value")
+UNROUNDED: Final = message("no column that the select uses is stored as decimals of more than 38 digits")
 ALIKE: Final = message(
     "the files have the same columns, the same fields in records, and a time zone in all timestamps or in none"
 )
@@ -104,7 +105,7 @@ def readable(source: Source, contract: Contract) -> list[str]:
     if formats:
         return linked_gates(formats, contract)
     typed = (source.files or source.format) in ("parquet", "duckdb", "postgresql", "delta", "iceberg")
-    stored = [*([] if source.select else [TYPED]), *exact(contract)] if typed else []
+    stored = [UNROUNDED if source.select else TYPED, *exact(contract)] if typed else []
     if source.files is not None:
         return [many[source.files], ALIKE, *stored, ONCE]
     if source.format in one:

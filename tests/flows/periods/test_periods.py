@@ -21,6 +21,7 @@ from flows.periods.states import PeriodStanding, standings
 from flows.prepare import intake
 from flows.request import read_request
 from privacy.ledger.errors import LedgerRefusal
+from tasks.charge import charge
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 
 TODAY = date(2025, 8, 1)
@@ -258,20 +259,27 @@ def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
     assert place.charges() == {"visits-2024-Q1": 1, "visits-2024-Q2": 1}
 
 
-def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path) -> None:
-    """Rows that were copied and bound to another population are known by their keyed hash: a gate, in the journal."""
-    spec = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
-    place = make_periodic(tmp_path, spec=spec)
-    write_rows(place.folder / "visits-2024-Q1.csv", [(2024, 1)])
-    shutil.copy(place.folder / "visits-2024-Q1.csv", place.folder / "visits-2024-Q2.csv")
+OTHERS = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
+
+
+def _copied(folder: Path) -> Periodic:
+    """A quarter of patients, and the same rows as a quarter of others."""
+    place = make_periodic(folder, spec=OTHERS)
+    write_rows(folder / "visits-2024-Q1.csv", [(2024, 1)])
+    shutil.copy(folder / "visits-2024-Q1.csv", folder / "visits-2024-Q2.csv")
     with closing(place.ledger()) as ledger:
         own = ledger.account("visits-2024-Q2").terms
         ledger.open_account(replace(own, name="others-2024-Q2", population="others"))
         for quarter, people in (("2024-Q1", "patients"), ("2024-Q2", "others")):
-            name = str((place.folder / f"visits-{quarter}.csv").resolve())
-            ledger.bind_source(name, people, time_block(quarter))
+            ledger.bind_source(str((folder / f"visits-{quarter}.csv").resolve()), people, time_block(quarter))
+    return place
+
+
+def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path) -> None:
+    """Rows that were copied and bound to another population are known by their keyed hash: a gate, in the journal."""
+    place = _copied(tmp_path)
     _release(place, "2024Q1")
-    place.spec.write_text(spec.replace('account: "visits-', 'account: "others-'))
+    place.spec.write_text(OTHERS.replace('account: "visits-', 'account: "others-'))
     with pytest.raises(GateBroken, match="charged to other people") as broken:
         _attempt(place, "2024Q2")
     assert broken.value.exit_code == 3
@@ -280,6 +288,26 @@ def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path
     assert (entry.body["gates"], entry.body["account"]) == (["people"], "others-2024-Q2")
     write_rows(place.folder / "visits-2024-Q2.csv", [(2024, 2)])
     _release(place, "2024Q2")
+
+
+def test_runs_that_are_charged_go_on_although_their_rows_were_charged_to_other_people(tmp_path: Path) -> None:
+    """Two runs that ask the gate before either is charged: what is charged is resumed."""
+    place, asked = _copied(tmp_path), []
+    for quarter, account in (("2024Q1", "visits"), ("2024Q2", "others")):
+        place.spec.write_text(OTHERS.replace('account: "visits-', f'account: "{account}-'))
+        request = read_request(place.spec, place.workspace, quarter)
+        with hold(
+            place.workspace.runs, run_name(request.spec.release, request.spec.digest), keep_snapshot=True
+        ) as run:
+            asked.append((request, intake(run, request, place.workspace)))
+    with closing(place.ledger()) as ledger:
+        for each, table in asked:
+            charge(ledger, each.spec, each.contract, each.plan, table)
+    _attempt(place, "2024Q2")
+    with closing(place.ledger()) as ledger:
+        names = "visits-2024-Q1", "others-2024-Q2"
+        assert [[each.status for each in ledger.charges(account=name)] for name in names] == [["opened"], ["opened"]]
+        assert "gate_failed" not in {each.kind for each in ledger.journal()}
 
 
 def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(

@@ -246,6 +246,24 @@ def test_ids_that_repeat_where_rows_are_units_are_counted_by_the_server(
     assert found.repeated == (("client_id", 3000, 100),)
 
 
+def test_a_server_that_cannot_count_what_may_be_ids_stops_no_run(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Law 3: a count that fails, here for want of temporary files, does not undo the stage."""
+    name = town(
+        postgres, "CREATE TABLE visits AS SELECT md5(i::text) AS client_id FROM generate_series(1, 100000) s(i)"
+    )
+    postgres.run(name, f"ALTER ROLE {ROLE} SET temp_file_limit = '1MB'", f"ALTER ROLE {ROLE} SET work_mem = '64kB'")
+    try:
+        some = column("categories", "string", "client_id", values=["a"], nulls={"policy": "category"})
+        terms = contract_of(some, unit={"kind": "row", "scope": "block"})
+        source = counted(postgres, name, "visits")
+        table = ingest_in_engine(source, terms, folder=tmp_path / "run", key=KEY, settings=None)
+    finally:
+        postgres.run(name, f"ALTER ROLE {ROLE} RESET ALL")
+    assert table.engine is not None
+    with closing(table.engine):
+        assert (table.engine.marked_rows()[0], table.engine.seen()) == (100_000, [])
+
+
 OWN_TYPES: Final = """
     CREATE TYPE shade AS ENUM ('dark', 'pale');
     CREATE DOMAIN share AS numeric(4, 2);
