@@ -1,7 +1,8 @@
 """List all that verification refuses, read from the syntax trees: `python -m tests.fence.findings` writes the file.
 
 In words, ‹...› is what only a run knows. `met` and `rules` were measured once, with the tests of verification:
-whether a test met the finding, and under which rules; one that no test met has the rules of its neighbours.
+whether a test met the finding, and under which rules; one that no test met has the rules of its neighbours. What is
+refused outside the rules (a folder that is no version, a key that cannot be pinned, two folders compared) has none.
 """
 
 from __future__ import annotations
