@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from benchmarks._mutation import MANIFEST, PROOF, RECORD, Mutation, Pristine, proof_with, written
 from benchmarks._statement_mutations import forks, from_versions, rewrites, sign_manifest, sign_proof
@@ -20,6 +20,30 @@ from privacy.ledger.journal.checkpoints import read_checkpoint
 from privacy.ledger.journal.signing import Signer
 
 OTHER_KEY = Signer(bytes(range(100, 132)))
+_ANY_FILE: Final[tuple[set[int], ...]] = ({2}, {3}, {4})
+KINDS: Final[dict[str, tuple[str, tuple[set[int], ...]]]] = {
+    "flip a byte": ("one byte of a published file is another", _ANY_FILE),
+    "drop a file": ("a published file is gone", ({1},)),
+    "swap two files": ("two published files have each other's content", _ANY_FILE),
+    "cut or lengthen a file": ("a published file is shorter or longer than it was", _ANY_FILE),
+    "add a file": ("the folder holds a file that was not published", ({1},)),
+    "a link in the place of a file": ("a published file is a link to something else", ({1},)),
+    "edit a number in the record": ("a number in the record is another", ({3},)),
+    "edit a number, sign with another key": (
+        "a number in the record is another, and a stranger's key signed manifest and proof",
+        ({2, 4},),
+    ),
+    "sign with another key": ("a stranger's key signed the manifest, the proof or both", ({4},)),
+    "truncate the journal": ("the proof shows less of the journal, or in another order, than was signed", ({4},)),
+    "rewrite a value of JSON": ("a value of a JSON file is another, in canonical form", _ANY_FILE),
+    "a file of another version": ("a file is that of another version of the publisher", ({1}, {3}, {4})),
+    "replay what another version has": ("several files are those of another version", ({1}, {3})),
+    "a fork of the journal, or a second key": (
+        "a stranger's key signed the journal's head or the manifest, alone or beside the publisher's",
+        ({2}, {4}),
+    ),
+}
+"""Of each kind, the fact that it falsifies, and sets of rules: each mutation breaks all rules of one of them."""
 
 
 def mutations(

@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 STRANGERS = TESTS / "plug_ins"
-WITHOUT_ROOM = frozenset({".", "worlds"})
-"""Folders of tests alone: what is about the repository, and what builds finished runs."""
+WITHOUT_ROOM = frozenset({".", "fence", "worlds"})
+"""Folders of tests alone: what is about the repository, what builds finished runs, and what they may not lose."""
 
 
 def folders() -> set[str]:

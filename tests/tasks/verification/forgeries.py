@@ -28,7 +28,7 @@ from tests.tasks.verification.forgery import (
 
 @dataclass
 class Forgery:
-    """One consistent forgery, and the rules that must find it."""
+    """One consistent forgery, and the rules that must find it; its key below is the fact that it falsifies."""
 
     rules: set[int]
     record: Change = nothing
@@ -132,96 +132,120 @@ def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], objec
 
 MEASURED = "measurements/age.parquet"
 FORGERIES = {
-    "values for auditors in the public record": Forgery(
+    "the public record holds values for auditors": Forgery(
         {5}, lambda r: r.update(auditor={"source.source_path": "people.csv"}), says="values for auditors only"
     ),
-    "no commitment to the full record": Forgery({5}, lambda r: r.pop("auditor_commitment"), says="commitment"),
-    "another version that was superseded": Forgery({5}, lambda r: r.update(supersedes=7), says="supersedes"),
-    "a data file that the record leaves out": Forgery({5}, lambda r: r["files"].pop(), says="listed nowhere"),
-    "a data file twice": Forgery({5}, lambda r: r["files"].append(r["files"][0]), says="listed twice"),
-    "other rows of a data file": Forgery({9}, lambda r: r["files"][0].update(rows=3), says="rows"),
-    "other columns of a data file": Forgery(
+    "the record commits to no full record": Forgery({5}, lambda r: r.pop("auditor_commitment"), says="commitment"),
+    "the record supersedes another version than the journal says": Forgery(
+        {5}, lambda r: r.update(supersedes=7), says="supersedes"
+    ),
+    "the record leaves a data file out": Forgery({5}, lambda r: r["files"].pop(), says="listed nowhere"),
+    "the record lists a data file twice": Forgery(
+        {5}, lambda r: r["files"].append(r["files"][0]), says="listed twice"
+    ),
+    "the record states other rows of a data file than it has": Forgery(
+        {9}, lambda r: r["files"][0].update(rows=3), says="rows"
+    ),
+    "the record states other columns of a Parquet file than it has": Forgery(
         {9}, lambda r: r["files"][0]["columns"][0].update(name="income"), says="columns"
     ),
-    "other columns of a CSV file": Forgery(
+    "the record states fewer columns of a CSV file than it has": Forgery(
         {9},
         lambda r: next(f for f in r["files"] if f["path"].endswith(".csv"))["columns"].pop(),
         of="guild",
         says="columns",
     ),
-    "a part of the record that nobody knows": Forgery(
+    "the record has a part that its schema does not know": Forgery(
         {5}, lambda r: r.update(summary="epsilon is 0.1"), says="summary"
     ),
-    "declarations that nobody knows": Forgery(
+    "the record declares what its schema does not know": Forgery(
         {5}, lambda r: r["declarations"].update(safe=True), says="declarations.safe"
     ),
-    "no declarations": Forgery({5}, lambda r: r.pop("declarations"), says="declarations"),
-    "another distance to the noisy values": Forgery(
+    "the record has no declarations": Forgery({5}, lambda r: r.pop("declarations"), says="declarations"),
+    "the stated mean distance to the noisy values is not theirs": Forgery(
         {9}, distance("table:age", mean_absolute="0.001"), says="replay.distances, table:age: mean_absolute"
     ),
-    "another distance to the noisy values (consistent)": Forgery(
+    "the stated RMSE to the noisy values is not theirs, in consistent tables": Forgery(
         {9}, distance("table:pay", rmse="0.001"), of="guild", says="table:pay: rmse"
     ),
-    "no distance to the noisy values": Forgery({9}, replay(lambda r: r["distances"].clear()), says="table:age"),
-    "another total that a table keeps": Forgery({9}, table(total=3), says="age: total"),
-    "a note that the refinement did not leave": Forgery({9}, table(notes=["all is well"]), says="age: notes"),
-    "cells that were suppressed, they say": Forgery({9}, table(suppressed=4), says="age: suppressed"),
-    "a smaller error of the total": Forgery(
+    "the record states no distance to the noisy values": Forgery(
+        {9}, replay(lambda r: r["distances"].clear()), says="table:age"
+    ),
+    "a table is said to keep a total that it does not keep": Forgery({9}, table(total=3), says="age: total"),
+    "a table has a note that its refinement did not leave": Forgery(
+        {9}, table(notes=["all is well"]), says="age: notes"
+    ),
+    "cells are said to be suppressed, and are not": Forgery({9}, table(suppressed=4), says="age: suppressed"),
+    "the standard error of the total is smaller than recomputed": Forgery(
         {9}, replay(lambda r: r["total"].update(standard_error="0.1")), says="total.standard_error"
     ),
-    "a claim below what the events cost": Forgery({7}, claim(9 * 10**11), in_charge(epsilon=9 * 10**11), says="0.9"),
-    "a claim below what the events cost (Gaussian)": Forgery(
+    "the claim is smaller than what the events cost": Forgery(
+        {7}, claim(9 * 10**11), in_charge(epsilon=9 * 10**11), says="0.9"
+    ),
+    "the claim is smaller than what Gaussian events cost": Forgery(
         {7}, claim(2 * 10**12), in_charge(epsilon=2 * 10**12), of="guild", says="2"
     ),
-    "a claim that the journal does not know": Forgery({7}, claim(2 * 10**12), says="the charge in the journal"),
-    "a claim above the spec's charge": Forgery(
+    "the claim is not that of the charge in the journal": Forgery(
+        {7}, claim(2 * 10**12), says="the charge in the journal"
+    ),
+    "the claim is larger than the spec's charge": Forgery(
         {7}, claim(2 * 10**12), in_charge(epsilon=2 * 10**12), says="spec's charge"
     ),
-    "a smaller delta": Forgery({7}, replay(lambda r: r["claim"].update(delta=1)), of="guild", says="claim.delta"),
-    "before + amount is not after": Forgery(
+    "the claim's delta is smaller than that of the charge in the journal": Forgery(
+        {7}, replay(lambda r: r["claim"].update(delta=1)), of="guild", says="claim.delta"
+    ),
+    "what an account had lost and the amount do not add up to what it has lost after": Forgery(
         {7}, amounts(after=5 * 10**11), taken(after=5 * 10**11), says="before and amount"
     ),
-    "the account is overspent": Forgery(
+    "the account has lost more than its cap": Forgery(
         {7}, amounts(cap=5 * 10**11), opened(cap=5 * 10**11), says="the account is overspent"
     ),
-    "a larger cap in the record": Forgery({7}, amounts(cap=9 * 10**12), says="replay.cap"),
-    "a cap above its epsilon": Forgery(
+    "the record states a larger cap than the journal": Forgery({7}, amounts(cap=9 * 10**12), says="replay.cap"),
+    "the cap is larger than the epsilon with which the account was opened": Forgery(
         {7}, amounts(cap=9 * 10**12), opened(cap=9 * 10**12), says="with which the account was opened"
     ),
-    "a cap above its epsilon (Rényi)": Forgery(
+    "the Rényi cap is larger than the epsilon with which the account was opened": Forgery(
         {7}, journal=opened(epsilon=10**11), of="guild", says="with which the account was opened"
     ),
-    "an account for another relation": Forgery(
+    "the account was opened for another relation of neighbours than the charge's": Forgery(
         {7}, journal=opened(adjacency="replace_one"), says="as the charge says"
     ),
-    "an account for another unit": Forgery({7}, journal=opened(unit="household"), says="as the charge says"),
-    "an account of other people": Forgery({7}, journal=opened(population="firms"), says="population"),
-    "a charge for other people": Forgery({7}, journal=in_charge(population="firms"), says="as the charge says"),
-    "a cap below its epsilon": Forgery(
+    "the account was opened for another privacy unit than the charge's": Forgery(
+        {7}, journal=opened(unit="household"), says="as the charge says"
+    ),
+    "the account was opened for other people than the charge's": Forgery(
+        {7}, journal=opened(population="firms"), says="population"
+    ),
+    "the charge is for other people than the account's": Forgery(
+        {7}, journal=in_charge(population="firms"), says="as the charge says"
+    ),
+    "the cap is smaller than the epsilon with which the account was opened": Forgery(
         {7}, journal=opened(epsilon=9 * 10**12), says="with which the account was opened"
     ),
-    "an account that took over more than its cap": Forgery({7}, journal=opened(spent=10**15), says="its cap"),
-    "earlier charges that are left out": Forgery(
+    "the account was opened with more spent than its cap": Forgery({7}, journal=opened(spent=10**15), says="its cap"),
+    "the record leaves out earlier charges of the account": Forgery(
         {7}, lambda r: r["declarations"].update(earlier_charges=[]), of="guild", says="had lost before"
     ),
-    "more to give back than was taken before": Forgery(
+    "a charge may give back more than was taken before": Forgery(
         {7}, journal=taken(returnable=10**9), says="all that was taken before"
     ),
-    "a charge with another public total": Forgery(
+    "the charge's public total is not the contract's": Forgery(
         {5}, journal=in_charge(public_total=17), of="extract", says="replay.contract, total"
     ),
-    "a charge with a public total that no contract declares": Forgery(
+    "the charge has a public total that the contract does not declare": Forgery(
         {5}, journal=in_charge(public_total=17), says="replay.contract, total"
     ),
-    "an account of no days": Forgery({7}, journal=opened(block="soon"), says="a time block"),
-    "an account that was never opened": Forgery(
+    "the account's block is no time block": Forgery({7}, journal=opened(block="soon"), says="a time block"),
+    "the charged account was never opened": Forgery(
         {4, 7}, journal=without("account_opened"), says="those of 'town-2024'"
     ),
-    "another account that was opened": Forgery({4, 7}, journal=opened(name="other"), says="openings of 'other'"),
-    "a charge below the costs": Forgery(
+    "another account was opened than the one that was charged": Forgery(
+        {4, 7}, journal=opened(name="other"), says="openings of 'other'"
+    ),
+    "the charge is smaller than what its draws cost": Forgery(
         {7}, amounts(amount=10**11, after=10**11), taken(amount=10**11, after=10**11), says="what its draws cost"
     ),
-    "a draw for less than it costs": Forgery(
+    "a draw is entered for less than its event costs": Forgery(
         {7},
         both(replay(lambda r: r["draws"][1].update(cost=5)), amounts(amount=525_000_000_005, after=525_000_000_005)),
         both(
@@ -230,148 +254,164 @@ FORGERIES = {
         ),
         says="recomputed from the event",
     ),
-    "a calculus in which the loss is infinite": Forgery(
+    "the loss is infinite in the account's calculus": Forgery(
         {7},
         replay(lambda r: r.update(calculus={"kind": "pure"})),
         opened(calculus={"kind": "pure"}),
         of="guild",
         says="a finite loss",
     ),
-    "a calculus that is none": Forgery(
+    "the account's calculus is not a known one": Forgery(
         {7},
         replay(lambda r: r.update(calculus={"kind": "free"})),
         opened(calculus={"kind": "free"}),
         says="kind pure",
     ),
-    "no delta for Gaussian noise": Forgery(
+    "the claim has no delta, and Gaussian noise needs one": Forgery(
         {7},
         replay(lambda r: r["claim"].update(delta=0)),
         in_charge(delta=0),
         of="guild",
         says="an infinite loss",
     ),
-    "a charge without a number": Forgery({7}, replay(lambda r: r["charge"].update(epsilon="lots")), says="'lots'"),
-    "an event without noise": Forgery(
+    "the spec's charge is not a number": Forgery(
+        {7}, replay(lambda r: r["charge"].update(epsilon="lots")), says="'lots'"
+    ),
+    "a draw's event is not that of noise": Forgery(
         {6},
         replay(lambda r: r["draws"][1].update(event={"kind": "pure", "epsilon": "1"})),
         says="noise that was drawn",
     ),
-    "an event that is none": Forgery(
+    "a draw's event cannot be read": Forgery(
         {6}, replay(lambda r: r["draws"][1]["event"].update(moves=[0])), says="event of discrete Laplace"
     ),
-    "noise of another kind": Forgery(
+    "the product names another kind of noise than was drawn": Forgery(
         {6}, replay(lambda r: r["product"].update(mechanism="gaussian")), says="gaussian, as the product says"
     ),
-    "a table of unknown columns": Forgery(
+    "a table of the product has a column that the contract does not have": Forgery(
         {5}, replay(lambda r: r["product"]["tables"][0].update(columns=["salary"])), says="salary"
     ),
-    "a product that is none": Forgery(
+    "the product is of no known kind": Forgery(
         {5}, replay(lambda r: r["product"].update(kind="report")), says="replay.product"
     ),
-    "the product in another form": Forgery(
+    "the product is not written in its one form": Forgery(
         {5}, replay(lambda r: r["product"]["refine"].pop("lambda_")), says="another form"
     ),
-    "other people's account": Forgery(
+    "the spec charges another account than the journal": Forgery(
         {5, 6}, replay(lambda r: r["charge"].update(account="other")), says="charge.account"
     ),
-    "sensitivity 1 where a unit moves two cells": Forgery(
+    "an event understates how many cells a unit moves": Forgery(
         {6, 7, 10}, *event(0, set_moves), of="extract", says="[1, 1]"
     ),
-    "an event that was not planned": Forgery(
+    "a draw's event is not the one that was planned and entered": Forgery(
         {6, 8, 9}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
     ),
-    "fewer draws than were charged": Forgery({6}, replay(lambda r: r["draws"].pop()), says="number of draws"),
-    "a draw that the journal does not have": Forgery(
+    "the record has fewer draws than were charged": Forgery(
+        {6}, replay(lambda r: r["draws"].pop()), says="number of draws"
+    ),
+    "the journal lacks a draw of the record": Forgery(
         {6, 7}, journal=lambda entries: entries.pop(-2), says="number of draws"
     ),
-    "another contract": Forgery(
+    "the recorded contract is not the one with its digest": Forgery(
         {5, 10},
         replay(lambda r: r["contract"].update(adjacency="replace_one")),
         says="digest of the recorded contract",
     ),
-    "a contract that is none": Forgery(
+    "the recorded contract cannot be read as one": Forgery(
         {5}, replay(lambda r: r["contract"].update(columns=[])), says="contract.columns"
     ),
-    "another version": Forgery(
+    "the record is of another version than the manifest": Forgery(
         {5}, lambda record: record.update(version=9), says="as the predicate in MANIFEST.json says"
     ),
-    "a contract whose unit is none": Forgery(
+    "the recorded contract's unit cannot be read as one": Forgery(
         {5}, replay(lambda r: r["contract"].update(unit="row")), says="replay.contract.unit"
     ),
-    "a schema of the future, in words": Forgery(
+    "the record has a schema that is not known": Forgery(
         {5}, lambda r: r.update(schema="sudare-record/9"), says="sudare-record/9"
     ),
-    "a table less": Forgery({5, 6, 10}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"),
-    "another method": Forgery(
+    "the product has fewer tables than were published": Forgery(
+        {5, 6, 10}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"
+    ),
+    "a table's method of refinement is not the product's": Forgery(
         {5},
         replay(lambda r: r["tables"][0].update(method="none")),
         says="tables[0].method",
     ),
-    "another lambda than the product's": Forgery(
+    "a table's lambda is not the product's": Forgery(
         {5},
         replay(lambda r: r["tables"][0].update({"lambda": "0.25"})),
         of="guild",
         says="tables[0].lambda",
     ),
-    "another lambda than the noisy values lead to": Forgery(
+    "a table's lambda is not the one that its noisy values lead to": Forgery(
         {9},
         replay(lambda r: r["tables"][0].update({"lambda": "0.25"})),
         of="chosen",
         says="lambda",
     ),
-    "a lambda that was written, they say": Forgery(
+    "a lambda is said to be the product's, and was chosen by the noisy values": Forgery(
         {9},
         replay(lambda r: r["tables"][0].update(chosen=None, estimated_rmse={})),
         of="chosen",
         says="lambda by auto",
     ),
-    "a lambda for a sparsity, they say": Forgery(
+    "a lambda is said to be chosen for a sparsity, and was not": Forgery(
         {9}, replay(lambda r: r["tables"][1]["chosen"].update(by="sparsity")), of="chosen", says="lambda by auto"
     ),
-    "a smaller estimated error": Forgery(
+    "an estimated error is smaller than recomputed": Forgery(
         {9},
         replay(lambda r: r["tables"][0].update(estimated_rmse={"negative_l2": "0.001"})),
         of="chosen",
         says="estimated_rmse of negative_l2",
     ),
-    "another method than was picked": Forgery(
+    "a table's method is not the one that its noisy values pick": Forgery(
         {9},
         replay(lambda r: r["tables"][0].update(method="none")),
         of="extract",
         says="method",
     ),
-    "a candidate that was not judged": Forgery(
+    "the estimated error of a candidate method is left out": Forgery(
         {9},
         replay(lambda r: r["tables"][0]["estimated_rmse"].pop("simplex")),
         of="extract",
         says="simplex",
     ),
-    "a lambda picked beforehand, in the product": Forgery(
+    "the product names a lambda, and the table has another": Forgery(
         {5}, replay(lambda r: r["product"]["refine"].update(lambda_="0.25")), of="chosen", says="tables[0].lambda"
     ),
-    "a file that the record does not speak of": Forgery(
+    "a data file is published that the record does not speak of": Forgery(
         {5, 10}, files=lambda f: (f / "data" / "more.csv").write_text("x"), says="more.csv"
     ),
-    "a refined value changed by a lot": refined(2, 500),
-    "a refined value changed by one": refined(0, 1),
-    "a refined value, not in the record": Forgery(
+    "refined values are far from those that the noisy values lead to": refined(2, 500),
+    "refined values are one off those that the noisy values lead to": refined(0, 1),
+    "a refined value is not the one whose digest is in the record": Forgery(
         {9}, files=cell("data/age.parquet", "count", 3, 10**6), says="SHA-256"
     ),
-    "another total": Forgery({9}, replay(lambda r: r["total"].update(value=17)), says="total.value"),
-    "another declared total": Forgery(
+    "the stated total is not the noisy one": Forgery(
+        {9}, replay(lambda r: r["total"].update(value=17)), says="total.value"
+    ),
+    "the stated total is not the declared one": Forgery(
         {9}, replay(lambda r: r["total"].update(value=17)), of="extract", says="total.value"
     ),
-    "no total": Forgery({9}, replay(lambda r: r["total"].update(kind="none", value=None)), says="total.kind"),
-    "other noisy values": Forgery({8, 9}, files=cell(MEASURED, "noisy", 2, 10**6), says="when it was drawn"),
-    "less variance": Forgery({8}, files=cell(MEASURED, "variance", 3, 0.5), says="column variance, row 4"),
-    "a narrower interval": Forgery({8}, files=cell(MEASURED, "upper", 0, 10**7), says="column upper, row 1"),
-    "a shorter interval of a refined count": Forgery(
+    "the record states no total, and the product has one": Forgery(
+        {9}, replay(lambda r: r["total"].update(kind="none", value=None)), says="total.kind"
+    ),
+    "noisy values are not those that were entered when they were drawn": Forgery(
+        {8, 9}, files=cell(MEASURED, "noisy", 2, 10**6), says="when it was drawn"
+    ),
+    "a measurement's variance is smaller than its event's": Forgery(
+        {8}, files=cell(MEASURED, "variance", 3, 0.5), says="column variance, row 4"
+    ),
+    "a measurement's interval is not the one that its event gives": Forgery(
+        {8}, files=cell(MEASURED, "upper", 0, 10**7), says="column upper, row 1"
+    ),
+    "the lower end of a refined count's interval is not the recomputed one": Forgery(
         {9}, files=cell("data/age.parquet", "lower", 1, 10**7), says="column lower, row 2"
     ),
-    "a longer interval of a refined count": Forgery(
+    "the upper end of a refined count's interval is not the recomputed one": Forgery(
         {9}, files=cell("data/age.parquet", "upper", 1, 10**7), says="column upper, row 2"
     ),
-    "another interval in CSV": Forgery(
+    "an interval in a CSV copy is not that of its table": Forgery(
         {9},
         files=lambda f: (f / "data/hired.csv").write_text(
             (f / "data/hired.csv").read_text().replace("\n2020-Q3,", "9\n2020-Q3,")
@@ -379,10 +419,10 @@ FORGERIES = {
         of="guild",
         says="data/hired.csv: column upper, row 2",
     ),
-    "another structural zero": Forgery(
+    "a cell is marked impossible that the contract allows": Forgery(
         {8}, files=cell(MEASURED, "structural_zero", 9, True), says="column structural_zero, row 10"
     ),
-    "another CSV": Forgery(
+    "a count in a CSV copy is not that of its table": Forgery(
         {9},
         files=lambda f: (f / "data/hired.csv").write_text(
             (f / "data/hired.csv").read_text().replace("\n2020-Q2,", "\n2020-Q2,9")
@@ -390,99 +430,105 @@ FORGERIES = {
         of="guild",
         says="data/hired.csv: column count, row 2",
     ),
-    "CSV that is none": Forgery(
+    "a CSV copy cannot be read as CSV": Forgery(
         {9}, files=lambda f: (f / "data/hired.csv").write_bytes(b"\xff\x00,\n"), of="guild", where={"data/hired.csv"}
     ),
-    "rows in another order": Forgery(
+    "the rows of a table are in another order than the contract's": Forgery(
         {9}, files=table_file("data/age.parquet", lambda t: t.take(list(range(9, -1, -1)))), says="row-major"
     ),
-    "rows missing": Forgery({8}, files=table_file(MEASURED, lambda t: t.slice(0, 5)), says="one for each cell"),
-    "a column more": Forgery(
+    "a table of measurements lacks rows": Forgery(
+        {8}, files=table_file(MEASURED, lambda t: t.slice(0, 5)), says="one for each cell"
+    ),
+    "a table of measurements has a column more": Forgery(
         {8}, files=table_file(MEASURED, lambda t: t.append_column("exact", t.column("noisy"))), says="exact"
     ),
-    "a column of another type": Forgery(
+    "a column of a table has another type": Forgery(
         {9},
         files=table_file("data/age.parquet", lambda t: t.set_column(1, "count", t.column(1).cast(pa.float64()))),
         says="double",
     ),
-    "labels that are numbers": Forgery(
+    "the labels of a table are numbers": Forgery(
         {9}, files=table_file("data/age.parquet", lambda t: t.set_column(0, "age", t.column(1))), says="string"
     ),
-    "a missing value": Forgery(
+    "a measurement's variance is missing": Forgery(
         {8},
         files=table_file(
             MEASURED, lambda t: t.set_column(2, "variance", pa.array([None, *np.ones(9)], pa.float64()))
         ),
         says="a value in every row",
     ),
-    "Parquet that is none": Forgery(
+    "a table of measurements cannot be read as Parquet": Forgery(
         {8}, files=lambda f: (f / MEASURED).write_bytes(b"PAR1" + bytes(50) + b"PAR1"), where={MEASURED}
     ),
-    "Parquet cut off": Forgery(
+    "a table's Parquet file is cut off": Forgery(
         {9},
         files=lambda f: (f / "data/age.parquet").write_bytes((f / "data/age.parquet").read_bytes()[:-9]),
         where={"data/age.parquet"},
     ),
-    "seeded noise": Forgery(
+    "the noise was drawn from a seeded generator": Forgery(
         {4}, journal=lambda e: of_kind(e, "grant_opened").update(security="seeded"), says="csprng"
     ),
-    "two runs in one": Forgery({4}, journal=in_charge(run_key="other"), says="the charge's"),
-    "another release published": Forgery(
+    "the entries are of two runs": Forgery({4}, journal=in_charge(run_key="other"), says="the charge's"),
+    "the journal published another release than the manifest's": Forgery(
         {4}, journal=lambda e: of_kind(e, "version_published").update(release="other"), says="as in MANIFEST.json"
     ),
-    "another number published": Forgery(
+    "the journal published another version number than the manifest's": Forgery(
         {4}, journal=lambda e: of_kind(e, "version_published").update(number=7), says="as in MANIFEST.json"
     ),
-    "digits behind an error": Forgery(
+    "a stated error has more digits than its one form": Forgery(
         {5},
         record=replay(lambda r: next(iter(r["distances"].values())).update(rmse="12.2459000000000482130017")),
         says="one form: 12.2459",
         where={"record.json"},
     ),
-    "a spec's epsilon written otherwise": Forgery(
+    "the spec's epsilon is not written in its one form": Forgery(
         {7}, record=replay(lambda r: r["charge"].update(epsilon=f"0{r['charge']['epsilon']}")), says="the one form"
     ),
-    "a delta of zero written otherwise": Forgery(
+    "the spec's delta of zero is not written in its one form": Forgery(
         {7}, record=replay(lambda r: r["charge"].update(delta="0e-1")), says="0, the one form"
     ),
-    "a rational of other terms": Forgery(
+    "a rational number of an event is not in lowest terms": Forgery(
         {7, 10}, *event(0, lambda e: e.update(inverse_scale=of_terms(e["inverse_scale"], 48213))), says="lowest terms"
     ),
-    "data files in another order": Forgery(
+    "the record lists the data files in another order than that of their paths": Forgery(
         {5}, record=lambda r: r["files"].reverse(), says="in the order of their paths", where={"record.json"}
     ),
-    "a key left out that has no value": Forgery(
+    "a key without a value is left out of the record": Forgery(
         {5}, record=replay(lambda r: r["draws"][0].pop("listed")), says="listed", where={"record.json"}
     ),
-    "a time to the second": Forgery(
+    "an entry's time is not a full hour": Forgery(
         {4}, journal=lambda e: e[-1].update(at=f"{e[-1]['at'][:14]}12:34Z"), says="12:34Z", where={"PROOF.json"}
     ),
-    "a text after the time of an account's opening": Forgery(
+    "an entry's time has a text after it": Forgery(
         {4}, journal=lambda e: e[0].update(at=f"{e[0]['at']} rows=48213"), says="rows=48213", where={"PROOF.json"}
     ),
-    "a day that is none": Forgery(
+    "an entry's day is not in the calendar": Forgery(
         {4}, journal=lambda e: e[0].update(at="0021-17-48T21:00:00Z"), says="0021-17-48", where={"PROOF.json"}
     ),
-    "times that run backwards": Forgery(
+    "the times of the entries run backwards": Forgery(
         {4},
         journal=lambda e: [x.update(at=f"2026-03-04T{20 - place:02}:00:00Z") for place, x in enumerate(e)],
         says="in the order of the entries",
         where={"PROOF.json"},
     ),
-    "no opening": Forgery({4}, journal=without("grant_opened"), says="grant_opened"),
-    "two charges": Forgery({4}, journal=lambda e: e.insert(1, {**e[1]}), says="in this order"),
-    "a draw number left out": Forgery(
+    "the journal has no opening of the grant": Forgery({4}, journal=without("grant_opened"), says="grant_opened"),
+    "the journal has the charge twice": Forgery({4}, journal=lambda e: e.insert(1, {**e[1]}), says="in this order"),
+    "the numbers of the draws have a gap": Forgery(
         {4, 6},
         journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][1].update(number=2),
         says="without gap",
     ),
-    "a draw under the same key": Forgery(
+    "two draws are entered under one key": Forgery(
         {4, 6},
         journal=lambda e: [x["body"] for x in e if x["kind"] == "noise_drawn"][1].update(key="table:age"),
         says="twice",
     ),
-    "an entry of an unknown kind": Forgery({4}, journal=lambda e: e[2].update(kind="noise_lost"), says="noise_lost"),
-    "a body without its fields": Forgery({4}, journal=lambda e: e[1]["body"].pop("parts"), says="parts"),
-    "a body with a field more": Forgery({4}, journal=in_charge(remark="all is well"), says="remark"),
-    "a part with a field more": Forgery({4}, journal=taken(remark="all is well"), says="parts[0].remark"),
+    "an entry is of an unknown kind": Forgery(
+        {4}, journal=lambda e: e[2].update(kind="noise_lost"), says="noise_lost"
+    ),
+    "an entry's body lacks a field": Forgery({4}, journal=lambda e: e[1]["body"].pop("parts"), says="parts"),
+    "an entry's body has a field more": Forgery({4}, journal=in_charge(remark="all is well"), says="remark"),
+    "a part of an entry's body has a field more": Forgery(
+        {4}, journal=taken(remark="all is well"), says="parts[0].remark"
+    ),
 }
