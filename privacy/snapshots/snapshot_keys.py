@@ -67,7 +67,7 @@ class SnapshotKeys(SnapshotReader):
             rows, count = f"(SELECT {of_rows} FROM codes POSITIONAL JOIN units)", "count(DISTINCT unit)"
         else:
             rows = f"(SELECT {key} AS text FROM codes)"
-        query = f"SELECT text, {count}::BIGINT FROM {rows} WHERE text <> {literal(NO_KEY)} GROUP BY 1"
+        query = f"SELECT text, {count}::BIGINT FROM {rows} WHERE text <> {literal(NO_KEY)} GROUP BY 1 ORDER BY 1"
         path, config = self._table.path, settings(self._table.path, self._threads)
         with duckdb.connect(str(path), read_only=True, config=config) as connection:
             found = connection.execute(query).fetchall()
@@ -87,7 +87,7 @@ class SnapshotKeys(SnapshotReader):
 
         [column] = clique
         key, code = identifier(KeyColumn(column).name), identifier(column)
-        query = f"SELECT {key}, {code} = 1, count(*)::BIGINT FROM codes GROUP BY ALL"
+        query = f"SELECT {key}, {code} = 1, count(*)::BIGINT FROM codes GROUP BY ALL ORDER BY ALL"
         config = settings(self._table.path, self._threads)
         with duckdb.connect(str(self._table.path), read_only=True, config=config) as connection:
             found = connection.execute(query).fetchall()

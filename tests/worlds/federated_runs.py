@@ -91,11 +91,22 @@ def released(
     silent: Mapping[int, set[str]] | None = None,
 ) -> FederatedRun:
     """Run a federation and publish its version; the coordinator's workspace is `c`, and each site has its own."""
-    spec_path, workspace = a_coordinator(tmp_path / "c", federation=federation, contract=contract)
+    spec, workspace = a_coordinator(tmp_path / "c", federation=federation, contract=contract)
+    sites = {name: a_site(tmp_path / name, name, federation=federation, contract=contract) for name in SITES}
+    return released_by(sites, spec, workspace, silent=silent)
+
+
+def released_by(
+    sites: Mapping[str, tuple[Path, Workspace]],
+    spec_path: Path,
+    workspace: Workspace,
+    *,
+    silent: Mapping[int, set[str]] | None = None,
+) -> FederatedRun:
+    """Run a federation whose parties have all that they need: each site its file and its workspace."""
     known, told, answers = known_of(spec_path), list[str](), {}
     with ExitStack() as stack:
-        for name in SITES:
-            path, site_workspace = a_site(tmp_path / name, name, federation=federation, contract=contract)
+        for name, (path, site_workspace) in sites.items():
             answers[name] = SiteService(stack.enter_context(joined(*load_site(path), site_workspace)))
         ledger = stack.enter_context(closing(ledger_of(workspace)))
         way, source = Local(known, answers, silent), source_name(spec_path)
