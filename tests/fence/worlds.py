@@ -4,7 +4,11 @@
 numbers and texts are compared exactly, doubles within 10⁻⁹ (ε by Fourier transforms within 10⁻⁸, weights of 32 bits
 within 10⁻⁴). The files change only in a commit that changes nothing else and says why:
 
-    python -m tests.fence.test_values [NAME …]     writes them again, or those of these names
+    python -m tests.fence.worlds [NAME …]       writes them again, or those of these names
+    python -m pytest tests/fence/worlds.py      compares (-m long: the gallery)
+
+`make test` does not compare yet: first it has to be known to hold in any hour and on other machines, as the training
+of the gallery does not.
 """
 
 from __future__ import annotations
@@ -236,6 +240,7 @@ def exhibited(exhibit: Exhibit, folder: Path) -> Made:
 GALLERY: Final[dict[str, Callable[[Path], Made]]] = {
     f"gallery-{each.name}": lambda folder, each=each: exhibited(each, folder)  # type: ignore[misc]
     for each in EXHIBITS
+    if each.name != "adult-model"
 }
 
 
