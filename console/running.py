@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -47,8 +51,14 @@ class Stop:
         for each, handler in self._before.items():
             signal.signal(each, handler)
 
-    def _stop(self, _signal: int, _frame: object) -> NoReturn:
+    def _stop(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
+        while frame is not None:
+            if frame.f_code.co_filename == logging.__file__:
+                # An exception here could leave a lock of logging taken for good, for which all threads would wait.
+                threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+                return
+            frame = frame.f_back
         raise KeyboardInterrupt
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import logging
+import signal
+import time
 
 import pytest
 from rich.console import Console
 from rich.progress import Progress
 
 from console.progress import RichReporter, shown
+from console.running import Stop
 from tasks.storage import progress
 
 
@@ -68,3 +72,24 @@ def test_a_running_step_has_a_bar_on_a_terminal() -> None:
         drawn.refresh()
     assert "measure" in screen.getvalue()
     assert "25%" in screen.getvalue()
+
+
+def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
+    """An exception there could leave a lock of logging taken for good, and the command would never end."""
+    handled = []
+
+    class Stopping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            signal.raise_signal(signal.SIGINT)
+            handled.append(record)
+
+    logger = logging.Logger("stopping")
+    logger.addHandler(Stopping())
+
+    def stopped() -> None:
+        logger.warning("half way")
+        time.sleep(60)
+
+    with Stop() as stop, pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert (stop.asked, len(handled)) == (True, 1)
