@@ -38,7 +38,7 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked, self._patience = False, 100
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -53,9 +53,11 @@ class Stop:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        while frame is not None:
+        while self._patience and frame is not None:
             if frame.f_code.co_filename == logging.__file__:
                 # An exception here could leave a lock of logging taken for good, for which all threads would wait.
+                # A second of patience: what is logged may go to a pipe that nobody reads.
+                self._patience -= 1
                 threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
                 return
             frame = frame.f_back

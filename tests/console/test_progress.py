@@ -93,3 +93,17 @@ def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
     with Stop() as stop, pytest.raises(KeyboardInterrupt):
         stopped()
     assert (stop.asked, len(handled)) == (True, 1)
+
+
+def test_a_log_that_nobody_takes_does_not_keep_a_command_from_stopping() -> None:
+    """A pipe that is full, for instance: after a second the stop comes all the same."""
+
+    class Stuck(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(60)
+
+    logger = logging.Logger("stuck")
+    logger.addHandler(Stuck())
+    with Stop(), pytest.raises(KeyboardInterrupt):
+        logger.warning("half way")
