@@ -17,7 +17,7 @@ LOCKED := $(PIP) --require-hashes -r deploy/lock.txt -r deploy/build.txt
 # Built with the setuptools of deploy/build.txt; a build of its own would fetch another.
 OURS := $(PIP) --no-build-isolation -e .
 # What pip does for packages that it copies, and not for a tree that it links to: a tenth of the first run.
-COMPILE = @$(BIN)/python -m compileall -q sudare console flows tasks privacy contracts
+COMPILE = @$(BIN)/python -m compileall -q sudare console flows tasks privacy contracts extensions
 RUNTIME := $(VENV)/.runtime-installed
 NEURAL := $(VENV)/.neural-installed
 DEV := $(VENV)/.dev-installed

@@ -14,7 +14,6 @@ from rich.console import Console
 from console.errors import print_findings as print_words
 from console.options import AsJson
 from console.render import answer, print_facts, terminal
-from contracts.drafting.codebooks.codebook import FORMS
 from contracts.errors import Finding, Refused
 from tasks.draft import draft_contract
 
@@ -29,16 +28,16 @@ def draft(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A CSV (its first line is read), Parquet, DuckDB, SPSS or Stata file, an ODCS 3 contract, a dbt "
-            "schema.yml, or a codebook.",
+            help="A CSV (its first line is read), Parquet or DuckDB file, an ODCS 3 contract, a dbt schema.yml, or a "
+            "codebook.",
         ),
     ] = None,
     codebook: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What describes the columns: JSON, DDI (XML), a list in CSV, SPSS, Stata."),
+        typer.Option(metavar="FILE", help="What describes the columns: a list in CSV, or what an extension reads."),
     ] = None,
     form: Annotated[
-        str | None, typer.Option(help=f"The form of the codebook; the file tells without it: {', '.join(FORMS)}.")
+        str | None, typer.Option(help="The form that the codebook should be in; another one is refused.")
     ] = None,
     public_because: Annotated[
         str | None,
@@ -61,7 +60,7 @@ def draft(
 
     Examples:
 
-        sudare contract draft --from visits.csv --codebook codebook.json --to visits.yaml
+        sudare contract draft --from visits.csv --codebook codebook.csv --to visits.yaml
 
         sudare contract draft --from models/schema.yml --table orders --to orders.odcs.yaml
 

@@ -1,6 +1,8 @@
 """What is registered under a name: what is built in, and what installed packages add by an entry point.
 
-Nothing is loaded before it is asked for, and a built-in name cannot be taken.
+Nothing is loaded before it is asked for, and a built-in name cannot be taken. The extensions of this repository
+(`extensions/`) register what they bring in the same way. Any of them may be deleted; what needs it is refused then by
+the extension's name.
 """
 
 from __future__ import annotations
@@ -10,13 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import SudareError
 
 # Loaded where packages are looked through: it brings parsers of mail.
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "sudare.codebooks": dict.fromkeys(("dta", "json", "por", "sav", "xml", "zsav"), "sudare_codebooks"),
+}
+"""By group and name, the extension of this repository that registers it: for refusals; nothing is loaded by it."""
 
 
 class PlugInAway(SudareError):
@@ -68,7 +75,17 @@ def find(group: str, built_in: Mapping[str, str], name: str) -> RegisteredName |
 
     if name in built_in:
         return RegisteredName(EntryPoint(name, built_in[name], group))
-    return next((RegisteredName(point) for point in registered(group) if point.name == name), None)
+    return next(iter(find_all(group, name)), None)
+
+
+def find_all(group: str, name: str) -> tuple[RegisteredName, ...]:
+    """Return everything that packages register under a name of a group, where several may have it."""
+    return tuple(RegisteredName(point) for point in registered(group) if point.name == name)
+
+
+def absent_extension(group: str, name: str) -> str | None:
+    """Return the extension that a name would come from, if it is not installed; None in all other cases."""
+    return None if find_all(group, name) else OF_EXTENSIONS.get(group, {}).get(name)
 
 
 def load_place(place: str) -> Any:
@@ -80,6 +97,11 @@ def load_place(place: str) -> Any:
 def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names that packages add to a group, sorted."""
     return tuple(sorted({point.name for point in registered(group)} - set(built_in)))
+
+
+def names(group: str) -> tuple[str, ...]:
+    """Return the names of a group that packages add, or that an extension would if it were installed; sorted."""
+    return tuple(sorted({*others(group, {}), *OF_EXTENSIONS.get(group, {})}))
 
 
 def registered(group: str) -> tuple[EntryPoint, ...]:

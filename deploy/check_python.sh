@@ -46,7 +46,7 @@ PATH="$place/python/bin:$PATH"
 pip() { "$place/python/bin/python" -m pip --disable-pip-version-check "$@"; }
 pip install -qq --no-compile --no-deps --require-hashes -r deploy/lock.txt -r deploy/build.txt
 mkdir "$place/source"
-cp -R sudare console flows tasks privacy contracts pyproject.toml README.md LICENSE "$place/source"
+cp -R sudare console flows tasks privacy contracts extensions pyproject.toml README.md LICENSE "$place/source"
 pip install -qq --no-compile --no-deps --no-build-isolation "$place/source"
 pip check
 [ -z "${2:-}" ] || pip install -qq --no-compile "$2"

@@ -14,7 +14,7 @@ python3 -m venv "$place/tool"
 "$place/tool/bin/python" -m pip --disable-pip-version-check install -qq uv
 PATH="$place/tool/bin:$PATH"
 mkdir -p "$place/clone/deploy"
-cp -R sudare console flows tasks privacy contracts pyproject.toml README.md LICENSE "$place/clone"
+cp -R sudare console flows tasks privacy contracts extensions pyproject.toml README.md LICENSE "$place/clone"
 cp deploy/lock.txt "$place/clone/deploy"
 cd "$place/clone"
 sed -n 's/^    \(uv .*\)/\1/p' "$here/docs/start.md" >"$place/install.sh"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contracts.drafting.codebooks.codebook import read_codebook
+from contracts.drafting.codebooks.codebook import read_codebook, registered_suffixes
 from contracts.drafting.codebooks.entries import Codebook
-from contracts.drafting.codebooks.statistical_files import READERS
 from contracts.drafting.csv_header import sketch_of_csv
 from contracts.drafting.dbt_document import describes_dbt, sketch_of_dbt
 from contracts.drafting.draft_text import draft_text
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 
 _ALLOWED: Final = (
     "a CSV (.csv), Parquet (.parquet) or DuckDB file (.duckdb), a data contract or a dbt properties file (.yaml, "
-    ".yml), a codebook (.json, .xml), or an SPSS or Stata file (.sav, .dta)"
+    ".yml), or a codebook (.json, .xml, .sav, .dta)"
 )
-_CODEBOOKS: Final = (".json", ".xml", *READERS)
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,12 @@ def draft_contract(
     """Write the draft of a contract for a table.
 
     Args:
-        source: a CSV, Parquet, DuckDB, SPSS or Stata file, a codebook, an ODCS or a dbt file; or an Arrow schema or
-            table. None for a codebook alone.
+        source: a CSV, Parquet or DuckDB file, a codebook, an ODCS or a dbt file; or an Arrow schema or table. None
+            for a codebook alone.
         codebook: a document about the columns.
         public_because: why the rows of `source` are public. Only with it are rows read, and values, bounds and bins
             proposed from them.
-        form: the form of the codebook, where the file does not tell.
+        form: the form that the codebook should be in.
         table: which table, where the source has several; of an Arrow schema the table's name.
         long: the long form (Open Data Contract Standard 3), which ODCS and dbt files always become.
     Returns:
@@ -132,9 +130,6 @@ def _sketch_of_file(path: Path, table: str | None, known: tuple[str, ...]) -> Ta
     if suffix in (".yaml", ".yml"):
         document = located(path, refusal=DraftRefused)
         return sketch_of_dbt(document, table) if describes_dbt(document) else sketch_of_contract(document, table)
-    if suffix in _CODEBOOKS:
-        sketch = sketch_of_codebook(read_codebook(path), path.name.split(".")[0])
-        return replace(sketch, origin=f"the labels of {path.name}") if suffix in READERS else sketch
     form = format_of_name(path.name)
     if form == "csv":
         return sketch_of_csv(path, known)
@@ -146,6 +141,8 @@ def _sketch_of_file(path: Path, table: str | None, known: tuple[str, ...]) -> Ta
         from tasks.storage.sources.table_schema import sketch_of_duckdb
 
         return sketch_of_duckdb(path, table)
+    if suffix in registered_suffixes():
+        return sketch_of_codebook(read_codebook(path), path.name.split(".")[0])
     refuse_draft(shown(path), "--from", f"the suffix of {path.name!r}", _ALLOWED, f"save it as CSV: {path.stem}.csv")
 
 

@@ -23,10 +23,10 @@ from in_toto_attestation.v1.statement_pb2 import Statement as Message
 
 from deploy.dist import BILL, PROVENANCE, SUMS, BuildRefused, build, git
 from deploy.supply_chain.lock_file import read_lock
+from tests.source_folders import FOLDERS, ROOT, folder_of
 from tests.test_installation import asked, locked
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("sudare", "console", "flows", "tasks", "privacy", "contracts", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = (*FOLDERS, "pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,8 @@ def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, t
     with ZipFile(wheel) as zipped:
         inside = {name: zipped.read(name) for name in zipped.namelist() if ".dist-info/" not in name}
     for source in (tree, checkout):
-        assert [name for name, content in inside.items() if content != (source / name).read_bytes()] == []
+        files = {name: source / folder_of(name.partition("/")[0]) / name.partition("/")[2] for name in inside}
+        assert [name for name, content in inside.items() if content != files[name].read_bytes()] == []
     assert len(inside) > 500
     assert {(member.uid, member.gid, member.uname, member.mtime) for member in members} == {
         (0, 0, "", members[0].mtime)

@@ -14,19 +14,23 @@ import pytest
 import yaml
 
 from console.commands import COMMANDS, GROUPS, DeferredCommand
+from contracts import plug_ins
 from contracts.sql.portable.compiler import DIALECTS
 from privacy.accounting.posterior import largest_posterior, loss_about_a_row, odds_bound
 from tasks.storage.engines.clickhouse import ClickHouseWorker
 from tasks.storage.engines.spark import SparkWorker
 from tasks.storage.engines.stage import WAREHOUSES
+from tests.source_folders import CORE, EXTENSIONS, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-MANUAL = [ROOT / "README.md", *(page for page in PAGES if page.parent == DOCS)]
+OF_EXTENSIONS = [path for name in EXTENSIONS if (path := ROOT / "extensions" / name / "README.md").exists()]
+MANUAL = [ROOT / "README.md", *(page for page in PAGES if page.parent == DOCS), *OF_EXTENSIONS]
 COMMAND_PLACES = {(name,): place for name, place in COMMANDS.items()} | {
     (group, name): place for group, (_, table) in GROUPS.items() for name, place in table.items()
 }
+TO_EXTENSION = re.compile(r"\.\./extensions/(\w+)/README\.md")
+DELETED = {name for names in plug_ins.OF_EXTENSIONS.values() for name in names.values()} - {*EXTENSIONS}
 FENCE_LINE = re.compile(r"^```.*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -49,29 +53,43 @@ def links(page: Path) -> Iterator[str]:
     yield from (link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *PAGES, *OF_EXTENSIONS], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    """The page of an extension that was deleted is not looked for."""
     for link in links(page):
         name, _, heading = link.partition("#")
+        extension = TO_EXTENSION.fullmatch(name)
+        if extension and extension[1] in DELETED:
+            continue
         target = (page.parent / name).resolve() if name else page
         assert target.exists(), link
         assert not heading or heading in anchors(target), link
 
 
 def test_a_link_of_the_manual_stays_inside_of_it() -> None:
-    """The site holds docs/ alone: a link out of it would be dead there."""
+    """The site holds docs/ and the pages of extensions alone: a link out of it would be dead there."""
     outside = [(page.name, link) for page in PAGES for link in links(page) if link.startswith(("../../", "/"))]
     outside += [
-        (page.name, link) for page in PAGES if page.parent == DOCS for link in links(page) if link[:2] == ".."
+        (page.name, link)
+        for page in PAGES
+        if page.parent == DOCS
+        for link in links(page)
+        if link[:2] == ".." and not TO_EXTENSION.fullmatch(link.partition("#")[0])
+    ]
+    outside += [
+        (page.parent.name, link) for page in OF_EXTENSIONS for link in links(page) if link[:11] != "../../docs/"
     ]
     assert outside == []
 
 
 def test_every_module_and_folder_that_the_manual_names_is_there() -> None:
     """Decisions are left out: they name what was there when they were taken."""
-    named = re.compile(r"`((?:privacy|tasks|contracts|console|flows|benchmarks|tests|deploy|examples)/[\w./-]+)[` ]")
+    folders = "|".join((*CORE, "extensions", "benchmarks", "tests", "deploy", "examples"))
+    named = re.compile(rf"`((?:{folders})/[\w./-]+)[` ]")
     missing = []
-    for page in (page for page in PAGES if page.parent == DOCS):
+    for page in MANUAL[1:]:
         paths = named.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
         missing += [
             (page.name, path) for path in paths if not any((ROOT / f"{path}{end}").exists() for end in ("", ".py"))
@@ -128,7 +146,7 @@ def test_the_menu_has_every_page_once() -> None:
 def test_lists_and_tables_begin_after_an_empty_line() -> None:
     """Without one, Markdown renderers make a paragraph of them."""
     glued = []
-    for page in PAGES:
+    for page in [*PAGES, *OF_EXTENSIONS]:
         lines = FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
         for before, line in itertools.pairwise(lines):
             item, inside = re.match(r"([-*]|\d+\.) ", line), re.match(r"([-*]|\d+\.) |\s{2,}\S|#", before)
@@ -140,7 +158,7 @@ def test_lists_and_tables_begin_after_an_empty_line() -> None:
 
 def test_a_cell_of_a_table_holds_a_phrase_and_no_paragraph() -> None:
     long = []
-    for page in PAGES:
+    for page in [*PAGES, *OF_EXTENSIONS]:
         lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
         cells = (re.sub(r"\]\([^)]*\)", "]", cell).strip() for line in lines for cell in line.split("|"))
         long += [f"{page.name}: {cell[:60]}" for cell in cells if len(cell) > 190]

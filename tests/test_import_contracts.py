@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGES: Final = ("console", "flows", "tasks", "privacy", "contracts")
+from tests.source_folders import CORE, EXTENSIONS, FOLDERS, ROOT
+
 NOISE: Final = "Only the door draws noise (law 1)"
 SAMPLERS: Final = "Only the grant samples (law 1)"
 BOOKS: Final = "The books know accounting and contracts only"
@@ -22,6 +24,7 @@ CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
 FITTED: Final = "What is drawn or fitted knows no ledger, no noise and no scan of rows"
 ROOMS: Final = "The rooms of privacy, each above those that it imports"
 STUDIO: Final = "The studio reads no rows"
+ONE_WAY: Final = "The core imports no extension, and no extension another"
 
 REFUSED: Final = (
     ("tasks.added", "privacy.noise.random_bytes", NOISE),
@@ -45,6 +48,8 @@ REFUSED: Final = (
     ("privacy.refine.added", "privacy.table_plans.plan", ROOMS),
     ("privacy.accounting.added", "privacy.ledger.terms", ROOMS),
     ("console.studio.added", "tasks.ingest", STUDIO),
+    *((f"{package}.added", name, ONE_WAY) for name in EXTENSIONS for package in CORE),
+    *((f"{one}.added", other, ONE_WAY) for one, other in permutations(EXTENSIONS, 2)),
 )
 ALLOWED: Final = (
     ("privacy.grant.sampled_noise", "privacy.noise.bernoulli"),
@@ -54,19 +59,21 @@ ALLOWED: Final = (
 
 def lint(folder: Path, *, added: dict[str, list[str]]) -> dict[str, str]:
     """Add modules with these imports to a copy of the tree; return what is said of each contract that breaks."""
-    for package in PACKAGES:
+    for package in FOLDERS:
         skipped = shutil.ignore_patterns("__pycache__", "*.json", "*.j2", "*.css", "*.js", "*.mo", "*.po")
         shutil.copytree(ROOT / package, folder / package, ignore=skipped)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for module, imported in added.items():
-        path = folder.joinpath(*module.split(".")).with_suffix(".py")
+        root = folder / "extensions" if module.startswith(EXTENSIONS) else folder
+        path = root.joinpath(*module.split(".")).with_suffix(".py")
         path.parent.mkdir(exist_ok=True)
         (path.parent / "__init__.py").touch()
         body = "".join(f"    import {name}\n" for name in imported)  # inside a function: counted all the same
         path.write_text(f"def late() -> None:\n{body or '    pass'}\n")
     linter = Path(sys.executable).with_name("lint-imports")
+    own = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'extensions'}"}
     done = subprocess.run(
-        [linter, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False, timeout=280
+        [linter, "--no-cache"], cwd=folder, env=own, capture_output=True, text=True, check=False, timeout=280
     )
     _, _, broken = done.stdout.partition("Broken contracts")
     assert (done.returncode == 1) == bool(broken), done.stdout + done.stderr
@@ -119,7 +126,7 @@ def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
 
 def test_of_the_grants_module_others_take_the_grant_alone() -> None:
     """What it imports to draw with (samplers, bytes) would leave by its name, and linters of imports see nothing."""
-    for name, tree in sources(*PACKAGES):
+    for name, tree in sources(*FOLDERS):
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == "privacy.grant.grant":
                 assert {alias.name for alias in node.names} <= {"Grant", "open_grant"}, name
@@ -138,7 +145,7 @@ def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone(
         "privacy/marginals/counts.py",
         "privacy/learning/rows.py",
     )
-    for name, tree in sources(*PACKAGES):
+    for name, tree in sources(*FOLDERS):
         if name.startswith(inside):
             continue
         for node in ast.walk(tree):
@@ -150,7 +157,7 @@ def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone(
 
 def test_no_name_that_is_worked_out_leads_to_noise() -> None:
     """`import_module` takes names of kinds from tables of ours, and no linter follows it."""
-    for name, tree in sources(*PACKAGES):
+    for name, tree in sources(*FOLDERS):
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not re.match(r"privacy\.(noise|grant)\b", node.value), (name, node.lineno)
@@ -173,6 +180,7 @@ RANDOM: Final = frozenset(
         "privacy/marginals/latent_factors.py",
         "privacy/marginals/seeds.py",
         "privacy/noise/random_bytes.py",
+        "sudare/release.py",
         "tasks/evaluation/predictors.py",
         "tasks/evaluation/yardstick_scores.py",
         "tasks/evaluation/seen_products.py",
@@ -195,7 +203,7 @@ def test_other_sources_of_randomness_stand_in_files_that_are_listed() -> None:
     )
     found = {
         path.relative_to(ROOT).as_posix()
-        for folder in PACKAGES
+        for folder in FOLDERS
         for path in (ROOT / folder).rglob("*.py")
         if pattern.search(path.read_text(encoding="utf-8"))
     }

@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 STRANGERS = TESTS / "plug_ins"
-WITHOUT_ROOM = frozenset({".", "fence", "worlds"})
-"""Folders of tests alone: what is about the repository, what builds finished runs, and what they may not lose."""
+WITHOUT_ROOM = frozenset({".", "extensions", "fence", "worlds"})
+"""Folders of tests alone: the repository, extensions as such, what builds finished runs, what they may not lose."""
 
 
 def folders() -> set[str]:
@@ -32,9 +32,9 @@ def test_a_test_imports_from_its_room_or_the_room_above() -> None:
     """Commands are typed and pages are read from outside, so the console's tests need no import."""
     elsewhere = set()
     for path in TESTS.rglob("test_*.py"):
-        room = path.parent.relative_to(TESTS).as_posix()
+        room = path.parent.relative_to(TESTS).as_posix().removeprefix("extensions/")
         above = room.rpartition("/")[0] or room
-        imported = rf"\b(?:{above.replace('/', '.')}|tests\.worlds)\."
+        imported = rf"\b(?:{above.replace('/', '.')}|tests\.worlds)(?:\.| import )"
         outside = room in WITHOUT_ROOM or room.startswith("console")
         if not outside and not re.search(imported, path.read_text(encoding="utf-8")):
             elsewhere.add(path.relative_to(TESTS).as_posix())

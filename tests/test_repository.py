@@ -30,8 +30,8 @@ from contracts.contract.odcs import load_contract
 from contracts.release.linked_source import contract_of, table_sources
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
+from tests.source_folders import CORE, EXTENSIONS, FOLDERS, ROOT, folder_of
 
-ROOT = Path(__file__).resolve().parents[1]
 ADULT = ROOT / "examples" / "adult"
 CONTRACTS = sorted(
     path for path in (ROOT / "examples").rglob("*.yaml") if path.name.endswith((".odcs.yaml", ".contract.yaml"))
@@ -41,7 +41,6 @@ FEDERATION = ROOT / "examples" / "federation"
 SPECS = sorted(
     path for path in (ROOT / "examples").rglob("*.yaml") if path not in CONTRACTS and path.parent != FEDERATION
 )
-LAYERS = ["sudare", "console", "flows", "tasks", "privacy", "contracts"]
 
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|opt|tmp|Users)/|file:/{3}")
 OUTSIDE = re.compile(r"\.\./shared\b")
@@ -186,7 +185,7 @@ def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
     """import-linter enforces the order of the house (what it refuses inside: `test_import_contracts`)."""
     contracts = pyproject["tool"]["importlinter"]["contracts"]
     forbidden = [contract for contract in contracts if contract["type"] == "forbidden"]
-    assert LAYERS in [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    assert [*CORE] in [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     core = next(c for c in forbidden if "prefect" in c["forbidden_modules"])
     assert {"privacy", "contracts"} <= set(core["source_modules"])
     assert "great_expectations" in core["forbidden_modules"]
@@ -338,11 +337,11 @@ FRONT = {"Account", "Contract", "Plan", "Record", "Spec", "Table", "Workspace"}
 def test_a_types_name_is_defined_in_one_file() -> None:
     """Somebody who searches for a name finds one thing, and the front of a few of them."""
     places: dict[str, list[str]] = {}
-    for path in sorted((ROOT / LAYERS[0]).rglob("*.py")):
+    for path in sorted((ROOT / CORE[0]).rglob("*.py")):
         for name in set(types_of(path.read_text(encoding="utf-8"))) - FRONT:
             places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
-    for layer in LAYERS[1:]:
-        for path in sorted((ROOT / layer).rglob("*.py")):
+    for folder in FOLDERS[1:]:
+        for path in sorted((ROOT / folder).rglob("*.py")):
             for name in types_of(path.read_text(encoding="utf-8")):
                 places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
@@ -351,7 +350,8 @@ def test_a_types_name_is_defined_in_one_file() -> None:
 @cache
 def module_names(module: str) -> set[str]:
     """The names that a module of ours binds anywhere, and the modules in it where it is a package."""
-    path = ROOT / module.replace(".", "/")
+    package, *inside = module.split(".")
+    path = (ROOT / folder_of(package)).joinpath(*inside)
     if not path.with_suffix(".py").exists():
         return {entry.stem for entry in path.iterdir()} if path.is_dir() else set()
     names = set()
@@ -375,7 +375,7 @@ def test_tests_and_benchmarks_import_names_that_exist() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not node.module or node.level:
                 continue
-            if node.module.split(".")[0] in {*LAYERS, "tests", "benchmarks"}:
+            if node.module.split(".")[0] in {*CORE, *EXTENSIONS, "tests", "benchmarks"}:
                 missing += [
                     f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{alias.name}"
                     for alias in node.names

@@ -20,14 +20,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from console.commands import IMPORTED
+from tests.source_folders import FOLDERS, ROOT
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.statistics import pure
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import publish_version
-
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("sudare", "console", "flows", "tasks", "privacy", "contracts")
 
 
 def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -47,7 +45,7 @@ def done(*words: str | Path, cwd: Path) -> str:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel of the tree, built from a copy."""
     tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
-    for name in PACKAGES:
+    for name in FOLDERS:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)
@@ -84,9 +82,9 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     """Templates, styles, compiled catalogues and markers of types too; no tests, and no source of a catalogue."""
     left_out = {"__pycache__", ".po"}
     files = {
-        path for name in PACKAGES for path in (ROOT / name).rglob("*") if not left_out & {*path.parts, path.suffix}
+        path for name in FOLDERS for path in (ROOT / name).rglob("*") if not left_out & {*path.parts, path.suffix}
     }
-    expected = {path.relative_to(ROOT).as_posix() for path in files if path.is_file()}
+    expected = {path.relative_to(ROOT).as_posix().removeprefix("extensions/") for path in files if path.is_file()}
     found = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert found == expected
 

@@ -79,10 +79,10 @@ def new_release(folder: SpecFolder, wanted: NewRelease) -> Said:
         allowed = "lower-case letters and digits, with single hyphens between them"
         raise FileRefused([Finding("the page", "release", repr(wanted.release), allowed)])
     if wanted.table not in folder.tables():
-        allowed = f"a table in {folder.path}: .csv, .parquet, .duckdb, .sav or .dta"
+        allowed = f"a table in {folder.path}: .csv, .parquet or .duckdb"
         raise FileRefused([Finding("the page", "table", repr(wanted.table), allowed, "put it there")])
     if wanted.codebook and (wanted.codebook == wanted.table or wanted.codebook not in folder.codebooks()):
-        allowed = f"another file in {folder.path} that describes the columns: JSON, CSV, DDI (XML), SPSS or Stata"
+        allowed = f"another file in {folder.path} that describes the columns"
         raise FileRefused([Finding("the page", "codebook", repr(wanted.codebook), allowed, "choose one, or none")])
     spec, contract = f"{wanted.release}.yaml", f"{wanted.release}.contract.yaml"
     if folder.file(spec).exists():

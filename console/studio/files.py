@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from contracts.drafting.codebooks.codebook import registered_suffixes
 from contracts.errors import Finding, Refused
 from contracts.reading.yaml_lines import shown
 
 LARGEST: Final = 2_000_000
 _SUFFIXES: Final = (".yaml", ".yml")
-_TABLES: Final = (".csv", ".parquet", ".duckdb", ".sav", ".dta")
-_CODEBOOKS: Final = (".json", ".csv", ".xml", ".sav", ".zsav", ".por", ".dta")
+_TABLES: Final = (".csv", ".parquet", ".duckdb")
 _MOST_NAMED: Final = 200
 
 
@@ -138,7 +138,7 @@ class SpecFolder:
 
     def codebooks(self) -> list[str]:
         """Name the files that may be a codebook, by their names alone."""
-        return self._named(_CODEBOOKS)
+        return self._named((".csv", *registered_suffixes()))
 
     def _named(self, suffixes: tuple[str, ...]) -> list[str]:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,12 +68,7 @@ def test_rows_of_a_csv_file_are_read_as_texts(tmp_path: Path, delimiter: str) ->
 
 def test_a_codebook_wins_and_what_the_rows_hold_beyond_it_is_told(tmp_path: Path) -> None:
     """A value that the codebook does not list leaves the column open; bounds get bins; the rest is proposed."""
-    book = {
-        "sex": {"values": {"1": "male"}},
-        "age": {"values": {"min": 0, "max": 119}},
-        "vote": {"values": ["Y", "N"]},
-    }
-    path = write(tmp_path, "book.json", json.dumps(book, indent=1))
+    path = write(tmp_path, "book.csv", "column,values\nsex,1=male\nage,0..119\nvote,Y; N\n")
     drafted = draft_contract(ROWS, path, public_because=REASON)
     findings = {finding.field: finding for finding in drafted.findings if "does not list" in finding.found}
     assert list(findings) == ["column 'sex'"]
@@ -82,7 +76,7 @@ def test_a_codebook_wins_and_what_the_rows_hold_beyond_it_is_told(tmp_path: Path
     assert findings["column 'sex'"].where == f"{path}:2"
     assert "\n  sex: <declare>" in drafted.text
     flat = " ".join(drafted.text.split())
-    taken = "Taken over from book.json; check it: nothing of it may have been collected from the rows"
+    taken = "Taken over from book.csv; check it: nothing of it may have been collected from the rows"
     assert f'age: {{range: 0..119 by 10, provenance: {{kind: <declare>, reference: "{taken}"}}}}' in flat
     assert "size: number 0..45 by 5" in flat
 
@@ -97,9 +91,10 @@ def test_rows_are_not_read_without_a_reason_that_says_something(tmp_path: Path, 
 
 def test_what_has_no_rows_is_refused(tmp_path: Path) -> None:
     """A schema, a codebook, a database; a file that is broken or not there."""
-    for source in (ROWS.schema, write(tmp_path, "book.json", '{"a": {"values": ["1"]}}')):
+    book = write(tmp_path, "book.csv", "column,values\na,1\n")
+    for source, codebook in ((ROWS.schema, None), (None, book)):
         with pytest.raises(DraftRefused, match="a CSV or Parquet file, or an Arrow table"):
-            draft_contract(source, public_because=REASON)
+            draft_contract(source, codebook, public_because=REASON)
     with pytest.raises(DraftRefused, match="rows that cannot be read"):
         draft_contract(write(tmp_path, "rows.csv", "a,b\n1\n"), public_because=REASON)
 

@@ -1,1 +1,1 @@
-"""Codebooks: what a document says about columns, in the forms that archives and statistical offices use."""
+"""Codebooks: what a document says about columns; the list in CSV is read here, other forms by extensions."""

@@ -7,7 +7,7 @@ trusted: spaces are joined, and labels that a contract could not hold give way t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -22,7 +22,6 @@ SINGLE_VALUES = 25
 """A range of so many whole numbers is drafted with a bin for each."""
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_NULL_WORDS = frozenset({"", ".", "na", "n/a", "null", "none"})
 
 
 @dataclass(frozen=True)
@@ -250,21 +249,3 @@ def _labels(reading: _Reading, codes: Mapping[str, str]) -> dict[str, str]:
         reading.hints.append("Labels that are codes of other values were not taken over.")
         return {}
     return labels
-
-
-def means_nothing(text: str) -> bool:
-    """Say whether a text is one of the usual words for no value."""
-    return text.strip().casefold() in _NULL_WORDS
-
-
-def texts_of(values: Iterable[object]) -> Iterator[str]:
-    """Write values of JSON as texts: flags as true and false, whole numbers without a point; nulls go."""
-    for value in values:
-        if value is None or isinstance(value, dict | list):
-            continue
-        if isinstance(value, bool):
-            yield str(value).lower()
-        elif isinstance(value, float) and value.is_integer():
-            yield str(int(value))
-        else:
-            yield str(value)

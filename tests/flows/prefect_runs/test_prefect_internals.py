@@ -23,8 +23,8 @@ from prefect.server.api.server import create_app
 from prefect.workers.process import ProcessWorker
 
 from flows.prefect_runs.prefect_internals import GAVE_UP, TESTED_VERSION, OutlivesOutages, create_tables
+from tests.source_folders import FOLDERS, ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 INTERNALS: Final = "flows/prefect_runs/prefect_internals.py"
 ASK: Final = f"Prefect has changed: look at {INTERNALS}"
 DOCUMENTED: Final = frozenset(
@@ -63,7 +63,7 @@ def test_one_module_uses_what_prefect_does_not_document() -> None:
     """All other modules import the documented modules of Prefect only, and set none of its private settings."""
     found = {
         f"{path.relative_to(ROOT)}: {name}"
-        for package in ("console", "flows", "tasks", "privacy", "contracts", "deploy")
+        for package in (*FOLDERS, "deploy")
         for path in (ROOT / package).rglob("*.py")
         if ".venv" not in path.parts and str(path.relative_to(ROOT)) != INTERNALS
         for name in uses_of_prefect(path.read_text())

@@ -20,6 +20,7 @@ from privacy.private_table import PrivateTable
 from privacy.snapshots import shared_scan
 from privacy.snapshots import snapshot_counts as counts_module
 from privacy.snapshots.snapshot_counts import SnapshotCounts
+from tests.source_folders import FOLDERS, ROOT
 
 ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
@@ -173,10 +174,8 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
 )
 def test_only_the_grant_opens_handles(call: str, allowed: list[str]) -> None:
     """No module but the grant reads what is behind a handle, and none counts beside the handles (law 1)."""
-    root = Path(__file__).parents[3]
-    packages = ("console", "flows", "tasks", "privacy", "contracts")
-    users = [path for package in packages for path in (root / package).rglob("*.py") if call in path.read_text()]
-    assert sorted(path.relative_to(root).as_posix() for path in users) == allowed
+    users = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if call in path.read_text()]
+    assert sorted(path.relative_to(ROOT).as_posix() for path in users) == allowed
 
 
 @pytest.mark.parametrize("wrong", [None, 0, 1, 2])

@@ -12,6 +12,7 @@ from privacy.ledger.journal.signing import Signer
 from tasks.storage.workspace.environment import environment_for_prefect, exported, switch_telemetry_off
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
+from tests.source_folders import FOLDERS, ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -183,12 +184,10 @@ def test_telemetry_is_off_unless_a_person_wants_it(monkeypatch: pytest.MonkeyPat
 
 def test_only_settings_and_credentials_read_the_environment() -> None:
     """No other module of ours touches os.environ or os.getenv."""
-    root = Path(__file__).resolve().parents[4]
-    folders = ("console", "flows", "tasks", "privacy", "contracts")
     readers = [
-        path.relative_to(root).as_posix()
-        for folder in folders
-        for path in (root / folder).rglob("*.py")
+        path.relative_to(ROOT).as_posix()
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
         if "os.environ" in (text := path.read_text(encoding="utf-8")) or "getenv" in text
     ]
     workspace = ["tasks/storage/workspace/environment.py", "tasks/storage/workspace/settings.py"]

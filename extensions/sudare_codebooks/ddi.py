@@ -18,6 +18,7 @@ from typing import Final
 from xml.parsers import expat
 
 from contracts.contract.column import LogicalType
+from contracts.drafting.codebooks.codebook import CodebookReader, read_bytes
 from contracts.drafting.codebooks.entries import Codebook, CodebookEntry
 from contracts.drafting.sketch import refuse_draft
 from contracts.reading.yaml_lines import shown
@@ -148,17 +149,12 @@ def read_xml(path: Path, content: bytes) -> XmlElement:
     return builder.root
 
 
-def ddi_codebook(path: Path, root: XmlElement) -> Codebook:
-    """Read the variables of a DDI Codebook.
-
-    Raises:
-        DraftRefused: there are none; DDI Lifecycle (version 3) describes them in another way.
-    """
+def read_ddi(path: Path) -> Codebook | None:
+    """Read the variables of a DDI Codebook; None for XML without any: DDI Lifecycle (version 3) has others."""
+    root = read_xml(path, read_bytes(path))
     variables = [element for element in root.everywhere("var") if element.attributes.get("name")]
     if not variables:
-        found = f"an XML file with the top element {root.name!r} and no `var` with a name"
-        remedy = "export the study as DDI Codebook 2.5; DDI Lifecycle (version 3) is not read"
-        refuse_draft(f"{shown(path)}:{root.line}", "codebook", found, "DDI Codebook: codeBook/dataDscr/var", remedy)
+        return None
     title = next(root.everywhere("titl"), None)
     entries = tuple(_entry(path, each) for each in variables)
     return Codebook(path.name, "ddi", entries, title=None if title is None else title.text)
@@ -202,3 +198,10 @@ def _logical_type(stated: str, var: XmlElement, low: str | None, high: str | Non
     decimals = var.attributes.get("dcml")
     points = decimals not in ("0", None) or (decimals is None and any("." in (end or "") for end in (low, high)))
     return "number" if stated == "numeric" and points else None
+
+
+READER: Final = CodebookReader(
+    read_ddi,
+    "DDI Codebook: codeBook/dataDscr/var",
+    "export the study as DDI Codebook 2.5; DDI Lifecycle (version 3) is not read",
+)

@@ -13,13 +13,14 @@ Source: https://specs.frictionlessdata.io/table-schema/ (version 1) and https://
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from contracts.domains.notation import FORMATS
-from contracts.drafting.codebooks.entries import Codebook, CodebookEntry, means_nothing, texts_of
+from contracts.drafting.codebooks.codebook import CodebookReader, read_text
+from contracts.drafting.codebooks.entries import Codebook, CodebookEntry
 from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import refuse_draft
 from contracts.reading.yaml_lines import shown
@@ -29,6 +30,7 @@ _NAMES: Final = ("name", "column", "variable", "field")
 _WORDS: Final = ("description", "label", "title", "meaning")
 _VALUES: Final = ("values", "codes", "categories", "enum", "levels", "value_labels")
 _TYPES: Final = ("type", "dtype", "data_type", "datatype")
+_NULL_WORDS: Final = frozenset({"", ".", "na", "n/a", "null", "none"})
 _TABLE_SCHEMA_TYPES: Final = {
     "string": "string", "number": "number", "integer": "integer", "boolean": "boolean", "date": "date",
     "datetime": "date", "year": "integer",
@@ -86,8 +88,12 @@ def json_form(tree: Any) -> str | None:
     return "data-dictionary" if list(_listed(tree)) else None
 
 
-def json_codebook(source: JsonText, form: str) -> Codebook:
-    """Read a codebook of a form that `json_form` named."""
+def read_json_codebook(path: Path) -> Codebook | None:
+    """Read a codebook in JSON; None where it is in none of the forms."""
+    source = read_json(path, read_text(path))
+    form = json_form(source.tree)
+    if form is None:
+        return None
     readers: dict[str, Callable[[JsonText], Iterator[CodebookEntry]]] = {
         "table-schema": _table_schema,
         "sdnist": _sdnist,
@@ -219,7 +225,7 @@ def _codes(listed: Any) -> Iterator[tuple[str, str]]:
 
 
 def _first(each: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    return next((each[key] for key in keys if isinstance(each.get(key), str) and not means_nothing(each[key])), None)
+    return next((each[key] for key in keys if isinstance(each.get(key), str) and not _is_null_word(each[key])), None)
 
 
 def _text(value: Any) -> str | None:
@@ -228,3 +234,28 @@ def _text(value: Any) -> str | None:
 
 def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _is_null_word(text: str) -> bool:
+    """Say whether a text is one of the usual words for no value."""
+    return text.strip().casefold() in _NULL_WORDS
+
+
+def texts_of(values: Iterable[object]) -> Iterator[str]:
+    """Write values of JSON as texts: flags as true and false, whole numbers without a point; nulls go."""
+    for value in values:
+        if value is None or isinstance(value, dict | list):
+            continue
+        if isinstance(value, bool):
+            yield str(value).lower()
+        elif isinstance(value, float) and value.is_integer():
+            yield str(int(value))
+        else:
+            yield str(value)
+
+
+READER: Final = CodebookReader(
+    read_json_codebook,
+    "a Table Schema, an SDNist schema, or columns with description and values",
+    "write {COLUMN: {description: ..., values: {CODE: LABEL}}}",
+)

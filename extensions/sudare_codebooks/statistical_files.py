@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from contracts.drafting.codebooks.entries import Codebook, CodebookEntry, texts_of
+from contracts.drafting.codebooks.codebook import CodebookReader
+from contracts.drafting.codebooks.entries import Codebook, CodebookEntry
 from contracts.drafting.sketch import refuse_draft
 from contracts.reading.yaml_lines import shown
+from sudare_codebooks.json_forms import texts_of
 
-READERS: Final[Mapping[str, tuple[str, str]]] = {
+_READERS: Final[Mapping[str, tuple[str, str]]] = {
     ".sav": ("spss", "read_sav"),
     ".zsav": ("spss", "read_sav"),
     ".por": ("spss", "read_por"),
@@ -25,13 +27,13 @@ _DAYS: Final = ("date", "adate", "edate", "jdate", "sdate", "datetime", "%td", "
 _MOST_MISSING: Final = 20
 
 
-def statistical_codebook(path: Path) -> Codebook:
+def read_statistical_file(path: Path) -> Codebook:
     """Read names, types and labels.
 
     Raises:
         DraftRefused: pyreadstat is not installed, or the file is none of its kind.
     """
-    form, reader = READERS[path.suffix.lower()]
+    form, reader = _READERS[path.suffix.lower()]
     if not path.is_file():
         refuse_draft(shown(path), "codebook", "no such file", "an SPSS or Stata file", "check the path")
     try:
@@ -112,3 +114,8 @@ def _logical_type(metadata: Any, name: str, coded: bool) -> Any:
         return "integer"
     whole = written.startswith("f") and written.endswith(".0")
     return "integer" if whole else "number"
+
+
+READER: Final = CodebookReader(
+    read_statistical_file, "an SPSS or Stata file", "export the labels as a list of columns in CSV"
+)
