@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.services
+
 ROOT = Path(__file__).resolve().parents[1]
 CASES = """
 import multiprocessing, os, socket, subprocess, sys, time
@@ -44,16 +46,13 @@ def test_pure():
 def test_skipped():
     pytest.skip("no chromium")
 
-@pytest.mark.services
 def test_marked():
     subprocess.run([sys.executable, "-c", ""], check=True)
     time.sleep(0.01)
 
-@pytest.mark.services
 def test_marked_and_skipped():
     pytest.skip("no chromium")
 
-@pytest.mark.services
 def test_second_try(tmp_path_factory):
     seen = tmp_path_factory.getbasetemp() / "seen"
     first = not seen.exists()
@@ -86,7 +85,6 @@ def outcomes(folder: Path, *, markers: str, ci: bool) -> str:
     return done.stdout
 
 
-@pytest.mark.services
 def test_what_is_not_pure_fails_unless_it_is_marked(tmp_path: Path) -> None:
     """A case that catches what the plug-in raises fails too; what costs too much fails where nobody else computes."""
     said = outcomes(tmp_path, markers="not services", ci=False)
@@ -106,7 +104,6 @@ def test_what_is_not_pure_fails_unless_it_is_marked(tmp_path: Path) -> None:
     assert "test_dear costs " in said
 
 
-@pytest.mark.services
 @pytest.mark.parametrize(("ci", "end"), [(True, "1 failed, 3 passed"), (False, "3 passed, 1 skipped")])
 def test_a_marked_case_is_tried_once_more_and_not_skipped_in_ci(tmp_path: Path, ci: bool, end: str) -> None:
     said = outcomes(tmp_path, markers="services", ci=ci)
@@ -114,7 +111,6 @@ def test_a_marked_case_is_tried_once_more_and_not_skipped_in_ci(tmp_path: Path, 
     assert "RERUN test_cases.py::test_second_try" in said
 
 
-@pytest.mark.services
 def test_the_bare_path_has_what_make_needs_and_nothing_that_a_test_of_services_asks_for(tmp_path: Path) -> None:
     """CI runs `make demo` and `make test` with it."""
     made = subprocess.run(

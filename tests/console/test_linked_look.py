@@ -67,6 +67,7 @@ def _some_without(i: int, key: str) -> str:
     return "" if i % 10 < 3 else key
 
 
+@pytest.mark.long
 def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed) -> None:
     """They are left out, so `check` ends as for keys that nobody has: exit 1, a mark, and what to do."""
     number = town.rewrite(_some_without)
@@ -87,6 +88,7 @@ def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed
     assert LINK in page.with_name("misfits.private.ja.html").read_text()
 
 
+@pytest.mark.long
 def test_one_person_without_a_household_asks_nothing(town: Town, typed: Typed) -> None:
     """The shipped rows: below the share it is shown and no more, and so are missing incomes that are added up."""
     told = typed("check", str(town.example / "people.yaml"), "--json", at=town.workspace)

@@ -79,6 +79,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"home"}
 
 
+@pytest.mark.services
 def test_answers_become_contract_spec_account_and_the_next_command(here: Path, asked: Asked, typed: Typed) -> None:
     """What is written is planned, holds without a warning, and ends with what to type; standard output is JSON."""
     said = asked(answers(), "--json")
@@ -98,6 +99,7 @@ def test_answers_become_contract_spec_account_and_the_next_command(here: Path, a
     assert re.search(r"age x sex: 15 cells, each ±\d+ in 95 of 100 draws", said.err)
 
 
+@pytest.mark.services
 def test_the_same_people_have_one_account(here: Path, asked: Asked) -> None:
     """A second release in a workspace asks for neither people nor cap; one that does not fit is refused."""
     assert asked(answers(), "--workspace", "work").code == 0
@@ -158,6 +160,7 @@ def test_files_that_are_there_are_never_overwritten(here: Path, asked: Asked) ->
     assert files(here) == {"visits.csv", "visits.yaml"}
 
 
+@pytest.mark.services
 def test_what_the_ledger_refuses_leaves_no_file(here: Path, asked: Asked, typed: Typed) -> None:
     """The account's name is that of another account: contract and spec are taken away again."""
     assert typed("init", "work").code == 0
@@ -171,6 +174,7 @@ def test_what_the_ledger_refuses_leaves_no_file(here: Path, asked: Asked, typed:
     assert files(here) == {"visits.csv", "work"}
 
 
+@pytest.mark.services
 def test_a_copy_that_is_bound_to_other_people_leaves_no_file(here: Path, asked: Asked, typed: Typed) -> None:
     (here / "origin.csv").write_text(ROWS)
     assert typed("init", "work").code == 0
@@ -181,6 +185,7 @@ def test_a_copy_that_is_bound_to_other_people_leaves_no_file(here: Path, asked: 
     assert files(here) == {"origin.csv", "visits.csv", "work"}
 
 
+@pytest.mark.services
 def test_a_codebook_answers_what_it_declares(here: Path, asked: Asked) -> None:
     """Values are taken over with their labels; a range without bins is asked for."""
     (here / "book.csv").write_text("column,values\nage,0..99\nsex,F=female; M=male\nward,surgery; maternity\n")
@@ -193,6 +198,7 @@ def test_a_codebook_answers_what_it_declares(here: Path, asked: Asked) -> None:
     assert [column.name for column in contract.columns] == ["age", "sex", "ward"]
 
 
+@pytest.mark.services
 def test_not_one_byte_behind_the_header_is_read(here: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is a pipe, let in for once: what was not read of it is still in it when the command has ended."""
     monkeypatch.setattr("console.commands.require_regular", lambda *_: None)
@@ -218,6 +224,7 @@ def test_not_one_byte_behind_the_header_is_read(here: Path, asked: Asked, monkey
     assert left == [poison]
 
 
+@pytest.mark.services
 def test_a_person_is_asked_again_and_ctrl_c_leaves_nothing_behind(here: Path) -> None:
     """On a terminal: a wrong answer is explained and asked again, `?` says more, Ctrl-C exits 130."""
     keyboard, terminal = pty.openpty()

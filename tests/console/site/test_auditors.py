@@ -101,6 +101,7 @@ def test_a_token_opens_what_auditors_see(
     assert client.get(f"{BASE}/auditor/scores/20260102T000000Z/scores.html").status_code == 200
 
 
+@pytest.mark.services
 def test_without_a_session_nothing_more_is_seen_than_where_nobody_is_an_auditor(
     with_auditors: WithAuditors, tokens: tuple[Path, str], private: str, client: TestClient
 ) -> None:

@@ -32,6 +32,7 @@ def desk() -> Iterator[Desk]:
     made.close()
 
 
+@pytest.mark.services
 def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked first is answered while its process may not even start: nobody waits for that or for the work."""
     start, may_start = desk._start, threading.Event()
@@ -46,6 +47,7 @@ def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pyte
     assert desk.ask("a", "a") == first
 
 
+@pytest.mark.services
 def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
     desk = Desk(work, seconds=8)
     assert answered(lambda: desk.ask("slow", "sleep")).state == "late"

@@ -152,6 +152,7 @@ def test_nothing_costs_nothing_and_delta_zero_is_refused() -> None:
         pld_epsilon([Pure(THIRD)], 0)
 
 
+@pytest.mark.services
 def test_importing_the_accountant_is_light() -> None:
     """Nobody who only reads a balance waits for numpy, scipy or dp_accounting."""
     modules = ["amounts", "events", "curves", "convert", "calculus", "calibrate", "second_backend"]

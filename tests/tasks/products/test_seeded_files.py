@@ -87,6 +87,7 @@ def test_a_seeded_run_writes_the_files_that_it_wrote_before(
     assert digests(facts, tmp_path / "files") == json.loads(DIGESTS.read_text(encoding="utf-8"))[name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OF_THIS_MACHINE)
 def test_a_seed_decides_everything_that_is_published(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
