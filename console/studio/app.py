@@ -88,7 +88,7 @@ class Studio:
                 from console.site import app
 
                 try:
-                    made = make_site(self.workspace, None, in_studio=True)
+                    made = make_site(self.workspace, in_studio=True)
                 except SudareError:
                     return None
                 self._site = made, app.make_app(made)
@@ -123,7 +123,7 @@ def make_app(studio: Studio) -> ASGIApp:
         await (app if site is None else site)(scope, receive, send)
 
     door = Door(both, keys=studio.keys, port=studio.port)
-    return Guard(door, knows=lambda _: True, names_auditors=None)  # the door looks at the host
+    return Guard(door, knows=lambda _: True)  # the door looks at the host
 
 
 def _add_trouble(app: FastAPI) -> None:
