@@ -63,7 +63,7 @@ class Outlook:
         plan: the plan as `sudare plan --json` has it; None where something is wrong.
         bar: what would be left of the account; None where no account of that name is open.
         accounts: the open accounts: name, people, block and what they can still give.
-        contract: whose labels name the cells; None where something is wrong.
+        contract: whose relation of neighbours the chances are for; None where something is wrong.
     """
 
     findings: list[dict[str, Any]]

@@ -18,18 +18,17 @@ def lines_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
         plan: as `sudare plan --json` has it.
     Returns:
         list: of dicts with `columns`, `step` (the name of a generator's step), `cells`, `share`, `within` (a `Width`
-        each), `below` (rows under which the average count is smaller than its noise), and for a picture `noise` (kind
-        of the event), `expected` (the plan's half widths) and `bounds` (low and high of each column of numbers).
+        each) and `below` (rows under which the average count is smaller than its noise).
     """
     if "statistics" in plan:
-        return [_of_statistics(each, plan["draws"]) for each in plan["statistics"]]
+        return [_of_statistics(each) for each in plan["statistics"]]
     if "steps" in plan:
         return [_line([], None, each["share"], step=each["what"]) for each in plan["steps"]]
     return [_of_table(each) for each in plan.get("draws", ())]
 
 
 def _line(columns: list[str], cells: int | None, share: float, **more: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {"within": [], "below": None, "noise": "", "expected": [], "bounds": {}, "step": ""}
+    empty: dict[str, Any] = {"within": [], "below": None, "step": ""}
     return {"columns": columns, "cells": cells, "share": share, **empty, **more}
 
 
@@ -41,23 +40,15 @@ def _of_table(draw: dict[str, Any]) -> dict[str, Any]:
         draw["share"],
         within=[("", f"{reach:,}", 0)],
         below=draw["noise_below_rows"] if draw["columns"] else None,
-        noise=draw["event"]["kind"],
-        expected=[{"statistic": "count", "half_width_95": reach}],
     )
 
 
-def _of_statistics(table: dict[str, Any], draws: list[dict[str, Any]]) -> dict[str, Any]:
-    expected = table["expected"]
-    own = [each for each in draws if f"{each['key']}/".startswith(f"table:{table['table']}/")]
-    of = [each["of"] for each in own if each["of"] and {"low", "high"} <= each["of"].keys()]
+def _of_statistics(table: dict[str, Any]) -> dict[str, Any]:
     return _line(
         table["columns"],
         table["cells"],
         table["share"],
-        within=[(each["statistic"], _width(each), each.get("rows", 0)) for each in expected],
-        noise=own[0]["event"]["kind"] if own else "",
-        expected=expected,
-        bounds={each["column"]: (float(each["low"]), float(each["high"])) for each in of},
+        within=[(each["statistic"], _width(each), each.get("rows", 0)) for each in table["expected"]],
     )
 
 
