@@ -31,7 +31,6 @@ from console.studio.pages import language_of, page, path_below, piece, root_of
 from console.studio.processes import Said
 from console.studio.runs import Runs
 from console.studio.sent_bodies import EditorText, Looked, Order
-from console.studio.tried import WantedStandIn, tried_tables, try_stand_in
 from contracts.errors import Finding, Refused, SudareError
 from tasks.records.page.style import PALETTE
 from tasks.storage.workspace.keys import WorkspaceRefused
@@ -280,20 +279,6 @@ def _add_beginning(app: FastAPI, studio: Studio) -> None:
     @app.post(f"{START}/new")
     def new(request: Request, sent: Annotated[beginning.NewRelease, Body()]) -> Response:
         return _sheltered(studio, request, lambda: _said(request, beginning.new_release(studio.folder, sent)))
-
-    @app.post(f"{START}/stand-in")
-    def tried(request: Request, sent: Annotated[WantedStandIn, Body()]) -> Response:
-        def made() -> Response:
-            said = try_stand_in(studio.folder, studio.workspace, sent)
-            return _tried(request, said.answer) if said.done else _said(request, said)
-
-        return _sheltered(studio, request, made)
-
-
-def _tried(request: Request, plan: dict[str, Any]) -> Response:
-    """Draw what a public stand-in came to."""
-    drawn = piece("tried", language_of(request), plan=plan, told=plan["surrogate"], tables=tuple(tried_tables(plan)))
-    return JSONResponse({"piece": drawn})
 
 
 def _said(request: Request, said: Said) -> Response:

@@ -52,7 +52,7 @@ def _of_statistics(table: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def number_text(value: float) -> str:
+def _number_text(value: float) -> str:
     """Write a whole or a large number without decimals, others with three digits."""
     text = f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:,.3g}"
     return text.replace("-", "−")
@@ -61,4 +61,4 @@ def number_text(value: float) -> str:
 def _width(error: dict[str, Any]) -> str:
     """Write a half width; that of a count is a whole number, rounded up."""
     width = error["half_width_95"]
-    return number_text(ceil(width) if error["statistic"] in _COUNTS else width)
+    return _number_text(ceil(width) if error["statistic"] in _COUNTS else width)

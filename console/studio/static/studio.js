@@ -228,7 +228,6 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target, button = form.querySelector("button[type=submit]");
   if (!form.dataset.post) return;
-  if (form.dataset.save && !(await save())) return;
   button.disabled = true;
   document.body.setAttribute("aria-busy", "true");
   const { ok, told } = await send(form.dataset.post, { ...Object.fromEntries(new FormData(form)), ...JSON.parse(button.dataset.also || "{}") });
@@ -236,9 +235,8 @@ document.addEventListener("submit", async (event) => {
   button.disabled = false;
   if (!ok) return trouble(told.findings || say(words.away));
   trouble("");
-  const { to, into } = form.dataset;
-  if (into) put(get(into), told.piece);
-  else if (to) location.href = to.endsWith("=") ? to + encodeURIComponent(told.spec) : to;
+  const { to } = form.dataset;
+  if (to) location.href = to.endsWith("=") ? to + encodeURIComponent(told.spec) : to;
   else look(NAMES.length && told.name ? { name: "account", at: "", value: told.name } : null);
 });
 

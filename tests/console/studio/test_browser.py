@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
@@ -180,44 +178,6 @@ def test_a_part_of_the_form_is_drawn_when_it_is_opened(
         page.get_by_text("No side is more private").wait_for()
         assert [page.get_by_label(name, exact=True).input_value() for name in ("Spec", "Contract")] == texts
     assert complaints == []
-
-
-def test_a_public_stand_in_is_drawn_and_a_confidential_one_refused(
-    context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
-    """A file with a reason: its counts and a release of them. The source itself is refused; nothing is charged."""
-    browser, complaints = context
-    folder, workspace = place_of_studio
-    rows = pq.read_table(folder / "adult.parquet")
-    pq.write_table(rows.take(list(range(0, rows.num_rows, 2))), folder / "older.parquet")
-    with opened(folder, workspace) as made:
-        page = entered(browser, made, "/studio?spec=tables.yaml")
-        choose(page, "ε", "0.5")
-        page.get_by_role("combobox", name="Public table").select_option("older.parquet")
-        page.get_by_role("textbox", name="Why its rows are public").fill(
-            "an older extract that was published in 1992"
-        )
-        page.get_by_role("button", name="Save, and try it").click()
-        tried = page.locator("#tried")
-        expect(tried).to_contain_text("at ε 0.5", timeout=LONG)
-        assert "an older extract that was published in 1992" in tried.inner_text()
-        table = page.get_by_role("region", name="The stand-in's table of education × income")
-        own = [int(text.replace(",", "")) for text in table.locator("tbody td:nth-of-type(2)").all_inner_texts()]
-        assert own == sorted(own, reverse=True)
-        assert own[0] == max(
-            rows.take(list(range(0, rows.num_rows, 2)))
-            .group_by(["education", "income"])
-            .aggregate([([], "count_all")])["count_all"]
-            .to_pylist()
-        )
-        assert page.evaluate(UNNAMED) == []
-        page.get_by_role("combobox", name="Public table").select_option("adult.parquet")
-        page.get_by_role("button", name="Save, and try it").click()
-        trouble = page.locator("#trouble")
-        expect(trouble).to_contain_text("a source that the ledger has bound to people", timeout=LONG)
-    with closing(workspace.open_ledger()) as ledger:
-        assert ledger.charges() == ()
-    assert complaints == ["Failed to load resource: the server responded with a status of 400 (Bad Request)"]
 
 
 def test_texts_that_mean_missing_are_chosen(context: tuple[BrowserContext, list[str]], tmp_path: Path) -> None:
