@@ -25,7 +25,7 @@ from privacy.learning.layout import RowLayout
 FEW_BINS: Final = 16
 NEURAL: Final = ("p3gm", "ae", "vae", "dp_gm")
 MARGINAL: Final = ("aim", "mst", "privbayes")
-GENERATORS: Final = ("class_gaussian", "class_pictures", *NEURAL, *VARIANTS, *MARGINAL, *FREE)
+GENERATORS: Final = ("class_pictures", *NEURAL, *VARIANTS, *MARGINAL, *FREE)
 MOST_COLUMNS: Final = {"aim": 40, "privbayes": 40, "mst": 100}
 """Beyond these a fit takes from half an hour to hours."""
 

@@ -51,7 +51,6 @@ AIMED: Final[dict[tuple[str, str], Scores]] = {
 
 AIMED_AT_PICTURES: Final[dict[tuple[str, str], float]] = {
     ("mnist", "p3gm"): 0.80,
-    ("mnist", "class_gaussian"): 0.90,
     ("mnist", "class_pictures"): 0.95,
     ("fashion", "p3gm"): 0.7311,
 }

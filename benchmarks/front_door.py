@@ -1,7 +1,7 @@
 """The first touch: the commands that a newcomer types first, the demo, and the studio while it plans 100 tables.
 
 Each command is a process of its own, and so is the studio. One browser's requests are sent as its page sends them: a
-slider of ε moves, three tables show their pictures. Beside the time by the clock stands the processor time, which
+slider of ε moves. Beside the time by the clock stands the processor time, which
 does not depend on what else the machine does.
 """
 
@@ -160,7 +160,7 @@ def _slid(spec: str, contract: str, epsilon: float) -> bytes:
     """Return what the page sends when ε moves."""
     texts = {"spec": {"name": "tables.yaml", "text": spec}, "contract": {"name": "adult.odcs.yaml", "text": contract}}
     choice = {"name": "epsilon", "value": f"{epsilon:.2f}"}
-    return json.dumps({**texts, "choice": choice, "picture": {"size": 10_000, "open": [0, 1, 2]}}).encode()
+    return json.dumps({**texts, "choice": choice}).encode()
 
 
 @contextmanager

@@ -35,8 +35,6 @@ METHODS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "aim": ("aim", {}),
     "p3gm": ("p3gm", {}),
     "p3gm, numbers scaled": ("p3gm", {"numbers": "scaled"}),
-    "class_gaussian": ("class_gaussian", {}),
-    "class_gaussian, numbers scaled": ("class_gaussian", {"numbers": "scaled"}),
 }
 TABLES: Final = {"loans": tuple(METHODS), "accounts": tuple(METHODS), "adult": tuple(METHODS)[1:]}
 """The tables, and which methods are measured on them."""

@@ -58,8 +58,8 @@ from tasks.products.product_kind import Making, making_of
 from tasks.products.spine import making as spine_making
 from tasks.products.spine.spine_intervals import published_spine
 from tasks.publish import publish
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
+from tasks.records.private_record import AuditorRecords
 from tasks.records.software import software
 from tasks.report import report
 from tasks.verify import check_staged, verify
@@ -120,7 +120,7 @@ def release(folder: Path) -> dict[str, float]:
     assert made is not None
     begun = perf_counter()
     facts = gather(ledger, spec, contract, request.plan, ledger.allocate_version("nation"), made, (), software())
-    auditors = AuditorCopies(folder / "records", Signer(SEED))
+    auditors = AuditorRecords(folder / "records", Signer(SEED))
     publish(
         ledger,
         Signer(SEED),

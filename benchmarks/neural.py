@@ -62,10 +62,10 @@ def _esr(given: argparse.Namespace, asked: Asked) -> list[Row]:
 
 
 def _esr_bounds(given: argparse.Namespace, asked: Asked) -> list[Row]:
-    """Measure what narrower bounds of the same numbers do to those generators that learn from vectors."""
+    """Measure what narrower bounds of the same numbers do to a generator that learns from vectors."""
     if _left_out(given, "esr_bounds"):
         return []
-    vectors = replace(asked, generators=[name for name in ("class_gaussian", "p3gm") if _wanted(asked, name)])
+    vectors = replace(asked, generators=["p3gm"] if _wanted(asked, "p3gm") else [])
     loads = [partial(_esr_table, given.data, bound) for bound in data.ESR_NARROWER]
     return [row for load in loads for row in tables(vectors, load, note="as esr, with narrower bounds")]
 

@@ -68,8 +68,8 @@ def release_plainly(
     from tasks.products.charge_request import run_key
     from tasks.products.product_kind import Making, making_of
     from tasks.publish import probe_store, publish
-    from tasks.records.auditor_copy import AuditorCopies
     from tasks.records.ledger_facts import gather
+    from tasks.records.private_record import AuditorRecords
     from tasks.records.software import software
     from tasks.report import report
     from tasks.storage.workspace.run_folder import COMPLETE, hold, run_name
@@ -100,7 +100,7 @@ def release_plainly(
             def write_files(folder: Path, version: VersionEntry) -> None:
                 facts = gather(ledger, spec_, contract, plan, version, made, outcomes, software())
                 facts = replace(facts, approvals=approved(spec_, contract, plan))
-                report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
+                report(facts, folder=folder, auditors=AuditorRecords(workspace.records, signer))
 
             publish(ledger, signer, key, request.store(workspace), write_files, check=check_staged)
         run.charge = COMPLETE

@@ -38,7 +38,7 @@ GAMES_FOLDER: Final = Path(__file__).parent / "games"
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "generators": (
         *("aim", "mst", "privbayes", "p3gm", "ae", "vae", "dp_gm"),
-        *("class_gaussian", "fixed", "independent"),
+        *("fixed", "independent"),
     ),
     "likelihoods": (
         *("likelihood_privbayes", "likelihood_privbayes_replace_one"),

@@ -34,9 +34,9 @@ from tasks.products.charge_request import run_key
 from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine
 from tasks.publish import publish
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs
 from tasks.records.ledger_facts import gather
+from tasks.records.private_record import AuditorRecords
 from tasks.records.software import software
 from tasks.report import report
 from tasks.storage.workspace.settings import Workspace
@@ -87,7 +87,7 @@ def _published(workspace: Workspace, name: str) -> Path:
     version = ledger.allocate_version(key)
     facts = gather(ledger, spec, contract, plan, version, Outputs(tuple(measured), refined), (), software())
     signer = workspace.signer()
-    auditors = AuditorCopies(workspace.records, signer)
+    auditors = AuditorRecords(workspace.records, signer)
     made = publish(
         ledger,
         signer,

@@ -15,14 +15,13 @@ from rich.console import Console
 
 from console.options import AsJson, At, workspace_at
 from console.render import answer, print_facts
-from console.site.access_log import FILE, AccessLog
 from console.site.asking import Site
-from console.site.auditors import Auditors, TrustedProxy, add_auditor
 from console.site.desk import Desk
 from console.site.folders import Folders
 from console.site.public_address import PublicAddress
+from console.site.tokens import Tokens
 from console.site.version import forecast, verify_version
-from contracts.errors import Finding, Refused, SpecRefused
+from contracts.errors import Finding, Refused
 from privacy.ledger.view import LedgerView
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.public_keys import read_public_key
@@ -34,20 +33,6 @@ FORECAST_SECONDS = 120.0
 
 Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for one that is free.")]
-AuditorsFile = Annotated[
-    Path | None, typer.Option("--auditors", metavar="FILE", help="Names and hashed tokens of auditors (mode 0600).")
-]
-NewAuditor = Annotated[
-    str | None,
-    typer.Option("--add-auditor", metavar="NAME", help="Only add a token to --auditors, print it once, and end."),
-]
-Header = Annotated[
-    str | None,
-    typer.Option("--auditor-header", metavar="NAME", help="A reverse proxy names the auditor in this header."),
-]
-Proxy = Annotated[
-    str | None, typer.Option("--trusted-proxy", metavar="IP", help="The only address whose header is believed.")
-]
 PublicUrl = Annotated[
     str | None,
     typer.Option("--public-url", metavar="URL", help="The https address of the proxy in front of the site."),
@@ -67,10 +52,6 @@ class PortTaken(Refused):
 def serve(
     host: Host = HOST,
     port: Port = PORT,
-    auditors: AuditorsFile = None,
-    add_auditor: NewAuditor = None,
-    auditor_header: Header = None,
-    trusted_proxy: Proxy = None,
     public_url: PublicUrl = None,
     metrics_tokens: MetricsTokens = None,
     workspace: At = None,
@@ -78,36 +59,28 @@ def serve(
 ) -> None:
     """Serve the review site: releases, records, accounts and the journal, read only, until Ctrl-C.
 
-    Everybody sees the public rendering. Auditors see more, and only where
-    --auditors or --auditor-header says who is one.
+    It shows what is released and public, and nothing private. Who may read
+    it at all, a reverse proxy in front of it can say.
 
     Examples:
 
         sudare serve
 
-        sudare serve --auditors auditors.txt --add-auditor mika
+        sudare serve --port 8351
 
-        sudare serve --port 8351 --auditors auditors.txt
-
-        sudare serve --auditor-header X-Auditor --trusted-proxy 127.0.0.1
-
-        sudare serve --auditors auditors.txt --public-url https://review.example.org
+        sudare serve --public-url https://review.example.org
 
         sudare serve --metrics-tokens scrapers.txt
     """
-    if add_auditor is not None:
-        _add_auditor(auditors, add_auditor, as_json=as_json)
-        return
-    who = _auditors(auditors, auditor_header, trusted_proxy)
     public = _public(public_url)
     where = workspace_at(workspace)
-    scrapers = None if metrics_tokens is None else Auditors(metrics_tokens)
-    site = make_site(where, who, public, listening=host, scrapers=scrapers)
+    scrapers = None if metrics_tokens is None else Tokens(metrics_tokens)
+    site = make_site(where, public, listening=host, scrapers=scrapers)
     with listening_at(host, port) as listening:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-        payload = {"url": url, "workspace": str(where.root), "auditors": who is not None}
+        payload = {"url": url, "workspace": str(where.root)}
         payload |= {} if public is None else {"public_url": public.origin}
-        answer(payload, lambda console: _tell(console, url, where, who, host), as_json=as_json)
+        answer(payload, lambda console: _tell(console, url, where, host), as_json=as_json)
         # Starlette, once the address is on the terminal
         from console.site.server import run
 
@@ -116,18 +89,16 @@ def serve(
 
 def make_site(
     workspace: Workspace,
-    auditors: Auditors | None,
     public: PublicAddress | None = None,
     *,
     listening: str = HOST,
     in_studio: bool = False,
-    scrapers: Auditors | None = None,
+    scrapers: Tokens | None = None,
 ) -> Site:
     """Put together what the site shows.
 
     Args:
         workspace: its ledger and store are only read.
-        auditors: who may see more; None for nobody.
         public: the address of the proxy in front of it, where it is told.
         listening: the address or name that it listens on.
         scrapers: who may read metrics; None for nobody.
@@ -146,12 +117,10 @@ def make_site(
         ledger_id=view.first_hash(),
         verifications=Desk(verify_version, seconds=VERIFY_SECONDS),
         forecasts=Desk(forecast, seconds=FORECAST_SECONDS),
-        auditors=auditors,
         public=public,
         listening=listening,
         in_studio=in_studio,
         scrapers=scrapers,
-        access_log=AccessLog(workspace.private / FILE),
     )
 
 
@@ -160,37 +129,12 @@ def _warm() -> None:
     import_module("pyarrow.parquet")
 
 
-def _auditors(file: Path | None, header: str | None, proxy: str | None) -> Auditors | None:
-    """Read who may be an auditor; nobody where nothing is said."""
-    if (header is None) != (proxy is None):
-        found = "--auditor-header alone" if proxy is None else "--trusted-proxy alone"
-        remedy = "a header that everybody can send proves nothing: say who may send it"
-        raise SpecRefused([Finding("the command", "--auditor-header", found, "both or neither", remedy)])
-    if file is None and header is None:
-        return None
-
-    trusted = None if header is None or proxy is None else TrustedProxy.read(header, proxy)
-    return Auditors(file, trusted)
-
-
 def _public(url: str | None) -> PublicAddress | None:
     """Read under which address readers meet the site, where that is said."""
     if url is None:
         return None
 
     return PublicAddress.read(url)
-
-
-def _add_auditor(file: Path | None, name: str, *, as_json: bool) -> None:
-    """Make a token and show it; it is written down nowhere else."""
-    if file is None:
-        found, allowed = "--add-auditor without --auditors", "the file that keeps the hashes"
-        raise SpecRefused([Finding("the command", "--auditors", found, allowed)])
-
-    token = add_auditor(file, name)
-    payload = {"auditor": name, "token": token, "file": str(file)}
-    facts = [("auditor", name), ("token", token), ("file", f"{file} (holds its hash only)")]
-    answer(payload, lambda console: print_facts(console, facts), as_json=as_json)
 
 
 @contextmanager
@@ -215,11 +159,9 @@ def listening_at(host: str, port: int) -> Iterator[socket.socket]:
         yield listening
 
 
-def _tell(console: Console, url: str, where: Workspace, who: Auditors | None, host: str) -> None:
+def _tell(console: Console, url: str, where: Workspace, host: str) -> None:
     console.print(f"The review site is at {url} (read only; Ctrl-C ends it)")
-    facts = [("workspace", str(where.root)), ("auditors", "nobody: --auditors FILE" if who is None else "may log in")]
-    if who is not None and not who.by_token:
-        facts[1] = ("auditors", "as the trusted proxy says")
+    facts = [("workspace", str(where.root))]
     if host not in ("127.0.0.1", "::1", "localhost"):
         facts.append(("beware", "plain HTTP: put a proxy with TLS in front of it, and name it: --public-url"))
     print_facts(console, facts)

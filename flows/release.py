@@ -43,8 +43,8 @@ from tasks.products.product_kind import Making, making_of
 from tasks.products.tables.reference_version import earlier_version
 from tasks.public_journal import show_journal
 from tasks.publish import Publication, published
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.ledger_facts import gather
+from tasks.records.private_record import AuditorRecords
 from tasks.records.software import software
 from tasks.release_freshness import show_latest
 from tasks.storage.object_store import StoreAway
@@ -196,6 +196,6 @@ def _make(
         when = run.began, now_to_the_second()
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, software(), earlier, about, ids, when)
         facts = replace(facts, approvals=approved(spec, contract, plan))
-        report(run, facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
+        report(run, facts, folder=folder, auditors=AuditorRecords(workspace.records, signer))
 
     return publish(run, ledger, signer, key, request.store(workspace), write, witnesses, check=check_staged)

@@ -8,23 +8,21 @@ from pathlib import Path
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from tasks.products.product_kind import making_of
-from tasks.records.auditor_copy import AuditorCopies, write_private
 from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.explanation import explained
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import Run
-from tasks.records.page.page import prepare, public_pages, render_page
+from tasks.records.page.page import prepare, public_pages
+from tasks.records.private_record import AuditorRecords
 from tasks.records.record import build_record, evidence_of, public_copy
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)
 
-AUDITOR_PAGE = "record.auditor.html"
 
-
-def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
+def report(facts: RunFacts, *, folder: Path, auditors: AuditorRecords) -> None:
     """Write everything that a version holds but for its manifest and proof.
 
     Args:
@@ -43,8 +41,7 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
             bar.advance(0.7)
             run = Run(facts, files)
             record, found = build_record(run), evidence_of(run)
-            commitment, complete = auditors.seal(record)
-            published = public_copy(record, commitment)
+            published = public_copy(record, auditors.keep(record))
             (folder / "record.json").write_bytes(readable_json(published))
             told = explained(published, found)
             (folder / "croissant.json").write_bytes(readable_json(croissant(told)))
@@ -57,8 +54,6 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorCopies) -> None:
             views = prepare(told, lambda name: (folder / name).read_bytes())
             for name, content in public_pages(told, views).items():
                 (folder / name).write_bytes(content)
-            page = render_page(explained(complete, found), views, auditor=True)
-            write_private(auditors.place(complete) / AUDITOR_PAGE, page.encode())
     except OSError as error:
         raise StoreUnwritable.because(error, folder) from error
     logger.info("wrote the record of %s v%d", facts.version.release, facts.version.number)

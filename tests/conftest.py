@@ -34,6 +34,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# scikit-learn asks a process of its own how many cores there are.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", str(os.cpu_count() or 1))
+
 # A process of the suite holds a million objects that stay: tests and their code. Looking for garbage among them took
 # up to a quarter of its time: what collecting makes is set aside (below), and the rest is looked through less often.
 gc.set_threshold(50_000, 20, 100)

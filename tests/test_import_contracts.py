@@ -174,7 +174,6 @@ def test_no_name_that_is_worked_out_leads_to_noise() -> None:
 RANDOM: Final = frozenset(
     {
         "console/sample.py",
-        "console/site/auditors.py",
         "console/studio/door.py",
         "console/studio/files.py",
         "flows/evaluation/shadow_attack.py",
@@ -194,7 +193,7 @@ RANDOM: Final = frozenset(
         "tasks/evaluation/seen_products.py",
         "tasks/evaluation/shadow_releases.py",
         "tasks/products/post_processing_seed.py",
-        "tasks/records/auditor_copy.py",
+        "tasks/records/private_record.py",
         "tasks/storage/engines/spark_worker.py",
         "tasks/storage/engines/stage.py",
         "tasks/storage/workspace/attempts.py",

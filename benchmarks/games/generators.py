@@ -247,13 +247,9 @@ def marginals_of(name: str, adjacency: Adjacency = "add_remove", **options: Any)
     return Attack(name, options, _CROWD, _row(2, 1, 0), adjacency)
 
 
-def _rows(name: str, **options: Any) -> Attack:
-    """Attack a generator that learns from rows: the canary is alone, and at the end of every column."""
-    return Attack(name, {"label": "kind", **options}, NOBODY, ONE)
-
-
 def _trained(name: str, **options: Any) -> Attack:
-    return _rows(name, **_TRAINING, **options)
+    """Attack a generator that learns from rows: the canary is alone, and at the end of every column."""
+    return Attack(name, {"label": "kind", **_TRAINING, **options}, NOBODY, ONE)
 
 
 def _gaussian(attack: Attack, trials: int) -> Game:
@@ -289,7 +285,6 @@ GAMES: Final[Mapping[str, Callable[[], Game]]] = {
     "dp_gm": lambda: game_on(
         _trained("dp_gm", clusters=2, rounds=1, latent=1, encoder_hidden=()), FITS, _EXACT, look=exact_rows
     ),
-    "class_gaussian": lambda: _gaussian(_rows("class_gaussian"), 2_500),
     "fixed": lambda: _gaussian(marginals_of("fixed", cliques=PAIRS), 2_000),
     "independent": lambda: _gaussian(marginals_of("independent"), 1_000),
 }

@@ -99,7 +99,7 @@ def axes_clipped() -> Game:
 
 
 def class_moments(adjacency: Adjacency) -> Game:
-    """Counts, sums and second moments of each class: all of `class_gaussian`'s last draw."""
+    """Counts, sums and second moments of each class: the last draw of `class_pictures`."""
     statistic = Moments(ball(), LabelCodes("kind", 3), ("counts", "sums", "full"))
     return _game("moments of classes", statistic, adjacency=adjacency)
 

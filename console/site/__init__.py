@@ -1,12 +1,11 @@
 """The review site: what was published, what it cost and how to check it, for people who only look.
 
 Where to look:
-    app, auditor_routes                     the routes; those of auditors apart
+    app, metrics_route, tokens              the routes; who may read metrics
     answering, guard, public_address        what every answer carries, and under which address it is met
-    asking, rendering                       who asks and in which language; pages out of templates
+    asking, rendering                       what pages are made from; pages out of templates
     releases, version, comparison           what was published
     accounts, burn_down                     what it cost
     journal                                 what the ledger wrote down, with proofs
     folders, tables, desk                   reading a version's folder, and work that takes long
-    auditors, auditor_pages                 who may see more, and what
 """

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from console.accounts import fitting, selections
-from console.site.asking import PAGE, NotThere, Page, Site, Viewer
+from console.site.asking import PAGE, NotThere, Page, Site
 from console.site.burn_down import Burnt, burn_down, segments
 from privacy.accounting.amounts import atto_to_text, budget_used, percent_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
@@ -21,19 +21,19 @@ from privacy.ledger.terms import AccountState
 Says = Callable[..., str]
 
 
-def accounts_page(site: Site, viewer: Viewer, *, after: str) -> Page:
+def accounts_page(site: Site, *, after: str) -> Page:
     """List the accounts, with how much of each budget is used."""
     found = site.view.accounts(after=after, limit=PAGE + 1)
     calendar = _forecast(site, found[:PAGE])
     told = {
-        "accounts": [{**_object(site, state), "forecast": _known(calendar, state, viewer)} for state in found[:PAGE]],
+        "accounts": [{**_object(site, state), "forecast": _known(calendar, state)} for state in found[:PAGE]],
         "forecast": calendar["state"],
         "next": found[PAGE - 1].terms.name if len(found) > PAGE else None,
     }
     return Page("accounts", told)
 
 
-def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, says: Says) -> Page:
+def account_page(site: Site, name: str, *, before: int | None, says: Says) -> Page:
     """Show one account: its burn-down, who spent it, and how long it lasts."""
     state = site.view.account(name)
     if state is None:
@@ -42,7 +42,7 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
     charges = site.view.charges(name, before=before, limit=PAGE + 1)
     burnt = site.burn_downs.of(site.view, state)
     calendar = _forecast(site, (state,))
-    forecast = _known(calendar, state, viewer)
+    forecast = _known(calendar, state)
     runs_out = None if forecast is None or forecast["runs_out"] is None else forecast["runs_out"]["at"]
     told = {
         **_object(site, state),
@@ -65,8 +65,6 @@ def account_page(site: Site, viewer: Viewer, name: str, *, before: int | None, s
         "forecast": forecast,
         "forecast_state": calendar["state"],
     }
-    if viewer.auditor is not None:
-        told["sources"] = list(site.view.sources(state))
     words = {"label": says("burn.label", account=name, share=told["percent_left"])}
     words |= {"now": says("burn.now"), "out": says("burn.out")}
     label = says("account.segments", spent=told["percent_spent"], left=told["percent_left"])
@@ -139,15 +137,14 @@ def _forecast(site: Site, states: tuple[AccountState, ...]) -> dict[str, Any]:
     return {"state": answer.state, "value": answer.value if answer.state == "done" else {}}
 
 
-def _known(calendar: dict[str, Any], state: AccountState, viewer: Viewer) -> dict[str, Any] | None:
-    """Return the forecast of an account; where specs lie and what is wrong with them is for auditors."""
+def _known(calendar: dict[str, Any], state: AccountState) -> dict[str, Any] | None:
+    """Return the forecast of an account; where specs are and what is wrong with them is private."""
     found = calendar["value"].get(state.terms.name)
     if found is None:
         return None
     schedule = [
         {name: each[name] for name in ("cron", "release", "next", "cost", "runs_left")}
-        | ({"spec": each["spec"], "trouble": each["trouble"]} if viewer.auditor is not None else {})
         for each in found["schedule"]
-        if viewer.auditor is not None or each["cost"] is not None
+        if each["cost"] is not None
     ]
     return {"schedule": schedule, "runs_out": found["runs_out"]}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Final
 
+from fastapi import Path as InPath
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from console.site.asking import NotThere, Page, Site, Viewer
-from console.site.auditors import COOKIE
+from console.site.asking import NotThere, Page, Site
 from console.site.guard import SANDBOXED
 from console.site.rendering import LANGUAGES, render
 from contracts.errors import SudareError
+from tasks.records.page.language import Code
 from tasks.storage.workspace.run_folder import UnexpectedError, sheltered
 
 _LANGUAGE_COOKIE: Final = "sudare_lang"
@@ -28,8 +29,11 @@ _KINDS: Final = {
     "csv": "text/csv; charset=utf-8",
     "yaml": "text/plain; charset=utf-8",
 }
-PageMaker = Callable[[Viewer], Page]
-Opened = Callable[[Viewer], tuple[int, str, str | None]]
+LARGEST: Final = 2**62
+ReleaseInPath = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+PlaceInPath = Annotated[int, InPath(ge=0, le=LARGEST)]
+PageMaker = Callable[[Code], Page]
+Opened = Callable[[], tuple[int, str, str | None]]
 
 
 class PageRoutes:
@@ -42,50 +46,36 @@ class PageRoutes:
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    def viewer(self, request: Request) -> Viewer:
-        """Say who asks."""
-        asked = request.query_params.get("lang") or request.cookies.get(_LANGUAGE_COOKIE, "")
-        auditors, who = self._site.auditors, None
-        if auditors is not None:
-            peer = peer_of(request)
-            told = [] if auditors.proxy is None else request.headers.getlist(auditors.proxy.header)
-            header = told[0] if len(told) == 1 else None  # of two, one may be the reader's own
-            who = auditors.who(request.cookies.get(COOKIE), peer=peer, header=header)
-        return Viewer("ja" if asked == "ja" else "en", who)
-
     def page(self, request: Request, make: PageMaker, *, status: int = 200) -> Response:
         """Answer with a page, in the form that is asked for."""
-        viewer = self.viewer(request)
-        return self._sheltered(request, lambda: self.drawn(request, viewer, make(viewer), status=status))
+        return self._sheltered(request, lambda: self.drawn(request, make(_language(request)), status=status))
 
     def file(self, request: Request, opened: Opened) -> Response:
         """Answer with a file.
 
         Args:
             request: what is asked for.
-            opened: gives a descriptor, the file's name, and its SHA-256 where it is a published one.
+            opened: gives a descriptor, the file's name, and its SHA-256; the proof has none.
         """
-        viewer = self.viewer(request)
-        return self._sheltered(request, lambda: _file(request, *opened(viewer), private=viewer.auditor is not None))
+        return self._sheltered(request, lambda: _file(request, *opened()))
 
     def trouble(self, request: Request, status: int) -> Response:
         """Answer that a page is not to be had."""
         known = int(status) if status in _TROUBLES else int(HTTPStatus.BAD_REQUEST)
-        return self.drawn(request, self.viewer(request), Page("trouble", {"status": known}), status=int(status))
+        return self.drawn(request, Page("trouble", {"status": known}), status=int(status))
 
-    def drawn(self, request: Request, viewer: Viewer, page: Page, *, status: int = 200) -> Response:
+    def drawn(self, request: Request, page: Page, *, status: int = 200) -> Response:
         """Draw a page."""
         path, root = request.url.path, str(request.scope.get("root_path", ""))
-        private = {} if viewer.auditor is None else {"Cache-Control": "no-store"}
         if path.removeprefix(root).startswith("/api/"):
-            return JSONResponse(dict(page.payload), status_code=status, headers=private)
-        query = request.query_params
-        html = render(self._site, viewer, page, path=path, query=dict(query), root=root)
-        answer = Response(html, status_code=status, media_type="text/html", headers=private)
+            return JSONResponse(dict(page.payload), status_code=status)
+        query, lang = request.query_params, _language(request)
+        html = render(self._site, lang, page, path=path, query=dict(query), root=root)
+        answer = Response(html, status_code=status, media_type="text/html")
         if query.get("lang") in LANGUAGES:
             answer.set_cookie(
                 _LANGUAGE_COOKIE,
-                viewer.language,
+                lang,
                 max_age=_YEAR_SECONDS,
                 httponly=True,
                 samesite="lax",
@@ -111,17 +101,17 @@ class PageRoutes:
         return self.trouble(request, HTTPStatus.NOT_FOUND) if answer is None else answer
 
 
-def peer_of(request: Request) -> str | None:
-    """Return the address that a request comes from."""
-    return None if request.client is None else request.client.host
+def _language(request: Request) -> Code:
+    """Return the language that a reader asks for, or asked for before."""
+    asked = request.query_params.get("lang") or request.cookies.get(_LANGUAGE_COOKIE, "")
+    return "ja" if asked == "ja" else "en"
 
 
-def _file(request: Request, descriptor: int, name: str, digest: str | None, *, private: bool) -> Response:
+def _file(request: Request, descriptor: int, name: str, digest: str | None) -> Response:
     """Send a file; a page is shown in a sandbox, and what a browser cannot show is downloaded."""
     last = name.rsplit("/", 1)[-1]
     kind = _KINDS.get(last.rsplit(".", 1)[-1])
     headers = {"Content-Length": str(os.fstat(descriptor).st_size)}
-    headers["Cache-Control"] = "no-store" if private else "private, no-cache"
     if kind is not None and kind.startswith("text/html"):
         headers |= {"Content-Security-Policy": SANDBOXED, "X-Frame-Options": "SAMEORIGIN"}
     if kind is None:

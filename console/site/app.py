@@ -21,21 +21,19 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from console.site import accounts, comparison, journal, releases, version
-from console.site.answering import PageRoutes
-from console.site.asking import NotThere, Page, Site, Viewer
-from console.site.auditor_routes import PlaceInPath, ReleaseInPath
+from console.site.answering import LARGEST, PageRoutes, PlaceInPath, ReleaseInPath
+from console.site.asking import NotThere, Page, Site
 from console.site.guard import Guard
 from console.site.place_sums import add_place_sums
 from console.site.public_address import is_our_host
-from tasks.records.page.language import language
+from tasks.records.page.language import Code, language
 from tasks.records.page.style import PALETTE
 
 _STATIC: Final = Path(__file__).parent / "static"
-_LARGEST: Final = 2**62
 _VERSION: Final = "/releases/{release}/v{number}"
 
 TextQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
-NumberQuery = Annotated[int, Query(ge=0, le=_LARGEST)]
+NumberQuery = Annotated[int, Query(ge=0, le=LARGEST)]
 StatusQuery = Literal["", "published", "superseded", "withdrawn"]
 
 
@@ -54,12 +52,7 @@ def make_app(site: Site) -> FastAPI:
         site.view.close()
 
     app = FastAPI(title="Sudare", openapi_url=None, docs_url=None, redoc_url=None, lifespan=living)
-    proxy = None if site.auditors is None else site.auditors.proxy
-    app.add_middleware(
-        Guard,
-        names_auditors=None if proxy is None else proxy.header,
-        knows=lambda host: is_our_host(site.public, listening=site.listening, host=host),
-    )
+    app.add_middleware(Guard, knows=lambda host: is_our_host(site.public, listening=site.listening, host=host))
     answering = PageRoutes(site)
     _add_troubles(app, answering)
     _add_releases(app, site, answering)
@@ -68,10 +61,6 @@ def make_app(site: Site) -> FastAPI:
     _add_accounts(app, site, answering)
     _add_journal(app, site, answering)
     _add_rest(app, site, answering)
-    if site.auditors is not None:
-        from console.site.auditor_routes import add_auditors
-
-        add_auditors(app, site, site.auditors, answering)
     if site.scrapers is not None:
         from console.site.metrics_route import add_metrics
 
@@ -101,10 +90,10 @@ def _add_releases(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     def list_releases(
         request: Request, q: TextQuery = "", status: StatusQuery = "", after: TextQuery = ""
     ) -> Response:
-        def make(_: Viewer) -> Page:
-            return releases.releases_page(site, containing=q, status=status or None, after=after)
-
-        return answering.page(request, make)
+        wanted = status or None
+        return answering.page(
+            request, lambda _: releases.releases_page(site, containing=q, status=wanted, after=after)
+        )
 
     @app.get("/releases/{release}")
     @app.get("/api/releases/{release}")
@@ -121,33 +110,30 @@ def _add_version(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get(_VERSION)
     @app.get(f"/api{_VERSION}")
     def overview(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
-        return answering.page(request, lambda viewer: version.version_page(site, viewer, release, number))
+        return answering.page(request, lambda _: version.version_page(site, release, number))
 
     @app.get(f"{_VERSION}/record")
     def record(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
-        return answering.page(request, lambda viewer: version.record_page(site, viewer, release, number))
+        return answering.page(request, lambda lang: version.record_page(site, release, number, lang=lang))
 
     @app.get(f"{_VERSION}/tables")
     @app.get(f"/api{_VERSION}/tables")
     def tables(request: Request, release: ReleaseInPath, number: PlaceInPath, file: TextQuery = "") -> Response:
-        def make(viewer: Viewer) -> Page:
-            return version.tables_page(site, viewer, release, number, file=file or None)
-
-        return answering.page(request, make)
+        return answering.page(request, lambda _: version.tables_page(site, release, number, file=file or None))
 
     @app.get(f"{_VERSION}/files")
     @app.get(f"/api{_VERSION}/files")
     def files(request: Request, release: ReleaseInPath, number: PlaceInPath, after: TextQuery = "") -> Response:
-        return answering.page(request, lambda viewer: version.files_page(site, viewer, release, number, after=after))
+        return answering.page(request, lambda _: version.files_page(site, release, number, after=after))
 
     @app.get(f"{_VERSION}/verify")
     @app.get(f"/api{_VERSION}/verify")
     def verify(request: Request, release: ReleaseInPath, number: PlaceInPath) -> Response:
-        return answering.page(request, lambda viewer: version.verify_page(site, viewer, release, number))
+        return answering.page(request, lambda _: version.verify_page(site, release, number))
 
     @app.api_route(f"{_VERSION}/files/{{name:path}}", methods=["GET", "HEAD"])
     def file(request: Request, release: ReleaseInPath, number: PlaceInPath, name: str) -> Response:
-        def opened(_: Viewer) -> tuple[int, str, str | None]:
+        def opened() -> tuple[int, str, str | None]:
             folder = version.folder_of(site, release, number)
             try:
                 return folder.open(name), name, folder.files[name].sha256
@@ -161,13 +147,13 @@ def _add_accounts(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/accounts")
     @app.get("/api/accounts")
     def list_accounts(request: Request, after: TextQuery = "") -> Response:
-        return answering.page(request, lambda viewer: accounts.accounts_page(site, viewer, after=after))
+        return answering.page(request, lambda _: accounts.accounts_page(site, after=after))
 
     @app.get("/account")
     @app.get("/api/account")
     def account(request: Request, name: TextQuery, before: NumberQuery | None = None) -> Response:
-        def make(viewer: Viewer) -> Page:
-            return accounts.account_page(site, viewer, name, before=before, says=language(viewer.language).text)
+        def make(lang: Code) -> Page:
+            return accounts.account_page(site, name, before=before, says=language(lang).text)
 
         return answering.page(request, make)
 
@@ -189,19 +175,12 @@ def _add_journal(app: FastAPI, site: Site, answering: PageRoutes) -> None:
             prefix = "/api" if request.url.path.removeprefix(root).startswith("/api/") else ""
             return RedirectResponse(f"{root}{prefix}/journal/{int(index)}", status_code=HTTPStatus.SEE_OTHER)
         wanted: dict[str, str | None] = {"kind": kind, "release": release, "account": account, "run": run}
-
-        def make(viewer: Viewer) -> Page:
-            return journal.journal_page(site, viewer, filters=wanted, before=before)
-
-        return answering.page(request, make)
+        return answering.page(request, lambda _: journal.journal_page(site, filters=wanted, before=before))
 
     @app.get("/journal/{sequence}")
     @app.get("/api/journal/{sequence}")
     def entry(request: Request, sequence: PlaceInPath) -> Response:
-        def make(viewer: Viewer) -> Page:
-            return journal.entry_page(site, viewer, sequence)
-
-        return answering.page(request, make)
+        return answering.page(request, lambda _: journal.entry_page(site, sequence))
 
     @app.get("/checkpoints")
     @app.get("/api/checkpoints")

@@ -1,4 +1,4 @@
-"""Who asks for a page: in which language, and with whose eyes; and what a page may be answered with."""
+"""What the pages are made from, and what a page is before it is drawn."""
 
 from __future__ import annotations
 
@@ -7,35 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from console.site.access_log import AccessLog
-from console.site.auditors import Auditors
 from console.site.burn_down import BurnDowns
 from console.site.desk import Desk
 from console.site.folders import Folders, Kept
 from console.site.public_address import PublicAddress
 from console.site.tables import Preview
+from console.site.tokens import Tokens
 from privacy.ledger.view import LedgerView
-from tasks.records.page.language import Code
 from tasks.storage.workspace.settings import Workspace
 
 PAGE: Final = 50
 
 
 class NotThere(Exception):
-    """There is nothing under this address for whoever asks."""
-
-
-@dataclass(frozen=True)
-class Viewer:
-    """Who asks.
-
-    Args:
-        language: "en" or "ja".
-        auditor: the auditor's name; None for everybody else.
-    """
-
-    language: Code
-    auditor: str | None
+    """There is nothing under this address."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +35,10 @@ class Site:
         ledger_id: hash of the journal's first entry.
         verifications: checks versions.
         forecasts: works out how long the accounts last.
-        auditors: who may see more; None where nobody may.
         public: the address of the proxy in front of it; None where none is told.
         listening: the address or name that it listens on: requests that name another host are refused.
         in_studio: whether it stands beside a studio.
         scrapers: who may read metrics; None where nobody may.
-        access_log: where logins, and what auditors read, are written down; private.
     """
 
     workspace: Workspace
@@ -65,12 +48,10 @@ class Site:
     ledger_id: str
     verifications: Desk
     forecasts: Desk
-    auditors: Auditors | None
-    access_log: AccessLog
     listening: str
     public: PublicAddress | None = None
     in_studio: bool = False
-    scrapers: Auditors | None = None
+    scrapers: Tokens | None = None
     burn_downs: BurnDowns = field(default_factory=BurnDowns)
     previews: Kept[Preview] = field(default_factory=lambda: Kept(256))
     comparisons: Kept[Any] = field(default_factory=lambda: Kept(64))

@@ -46,13 +46,10 @@ class Guard:
     Args:
         app: what answers.
         knows: says whether a Host header names this site.
-        names_auditors: the header by which a trusted proxy names an auditor, where there is one: what is answered
-            depends on it, so that no store on the way may give one reader's page to another.
     """
 
-    def __init__(self, app: ASGIApp, *, knows: Callable[[str | None], bool], names_auditors: str | None) -> None:
+    def __init__(self, app: ASGIApp, *, knows: Callable[[str | None], bool]) -> None:
         self._app, self._knows = app, knows
-        self._headers = _HEADERS if names_auditors is None else {**_HEADERS, "Vary": f"Cookie, {names_auditors}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
@@ -60,7 +57,7 @@ class Guard:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
+                for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 

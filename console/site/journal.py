@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.site.asking import PAGE, NotThere, Page, Site, Viewer
+from console.site.asking import PAGE, NotThere, Page, Site
 from console.site.entry_amounts import readable
 from console.site.journal_story import story
 from contracts.canonical import canonical_json
@@ -18,26 +18,24 @@ from privacy.ledger.view import CheckpointLine
 _LINE_WORDS = ("release", "number", "name", "account", "key", "reason", "population", "run_key")
 
 
-def journal_page(site: Site, viewer: Viewer, *, filters: dict[str, str | None], before: int | None) -> Page:
+def journal_page(site: Site, *, filters: dict[str, str | None], before: int | None) -> Page:
     """List entries, the newest first: all, or those of a kind, about a release, an account or a run.
 
-    To those who are no auditors an entry whose text is for auditors shows no more than its number and its hash, and
-    no search finds it.
+    A sealed entry shows no more than its number and its hash, and no search finds it.
     """
-    sealed = () if viewer.auditor is not None else SEALED
     asked = {name: value or None for name, value in filters.items()}
     narrowed = any(asked.values())
     with site.view.reading() as connection:
-        if asked["kind"] in sealed or (asked["kind"] is not None and asked["kind"] not in KINDS):
+        if asked["kind"] in SEALED or (asked["kind"] is not None and asked["kind"] not in KINDS):
             found: tuple[Entry, ...] = ()
         else:
-            search = EntryFilter(**asked, without=sealed if narrowed else ())
+            search = EntryFilter(**asked, without=SEALED if narrowed else ())
             found = entries(connection, search, before=before, limit=PAGE + 1)
     told = {
-        "entries": [_line(entry, sealed) for entry in found[:PAGE]],
-        "story": story(site, found[:PAGE], sealed=sealed, by_run=asked["run"] is None and asked["kind"] is None),
+        "entries": [_line(entry) for entry in found[:PAGE]],
+        "story": story(site, found[:PAGE], by_run=asked["run"] is None and asked["kind"] is None),
         "filter": asked,
-        "kinds": [kind for kind in KINDS if kind not in sealed],
+        "kinds": [kind for kind in KINDS if kind not in SEALED],
         "next": found[PAGE - 1].sequence if len(found) > PAGE else None,
         "size": site.view.size(),
         "first_page": before is None,
@@ -45,14 +43,14 @@ def journal_page(site: Site, viewer: Viewer, *, filters: dict[str, str | None], 
     return Page("journal", told)
 
 
-def entry_page(site: Site, viewer: Viewer, sequence: int) -> Page:
+def entry_page(site: Site, sequence: int) -> Page:
     """Show one entry, and the proof that it is under the last checkpoint."""
     with site.view.reading() as connection:
         entry = entry_at(connection, sequence)
         if entry is None:
             raise NotThere
         proof = prove(connection, sequence)
-    sealed = entry.kind in SEALED and viewer.auditor is None
+    sealed = entry.kind in SEALED
     told: dict[str, Any] = {
         "sequence": entry.sequence,
         "hash": entry.hash,
@@ -93,9 +91,9 @@ def checkpoints_page(site: Site, *, before: int | None) -> Page:
     return Page("checkpoints", told)
 
 
-def _line(entry: Entry, sealed: tuple[str, ...]) -> dict[str, Any]:
+def _line(entry: Entry) -> dict[str, Any]:
     """Return one line of the journal."""
-    if entry.kind in sealed:
+    if entry.kind in SEALED:
         return {"sequence": entry.sequence, "hash": entry.hash, "sealed": True, "kind": None, "at": None, "says": {}}
     says = {word: str(entry.body[word])[:200] for word in _LINE_WORDS if isinstance(entry.body.get(word), str | int)}
     told = {"sequence": entry.sequence, "hash": entry.hash, "sealed": False}

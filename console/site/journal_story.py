@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from console.site.asking import Site
 from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
-from privacy.ledger.entries import RUN_KINDS, Entry
+from privacy.ledger.entries import RUN_KINDS, SEALED, Entry
 
 _LONGEST: Final = 300
 _ENDS: Final = {"version_published": "published", "charge_returned": "returned"}
@@ -19,13 +19,12 @@ _ALONE: Final = frozenset(
 )
 
 
-def story(site: Site, found: Sequence[Entry], *, sealed: Sequence[str], by_run: bool) -> list[dict[str, Any]]:
+def story(site: Site, found: Sequence[Entry], *, by_run: bool) -> list[dict[str, Any]]:
     """Tell what entries say, the newest first.
 
     Args:
         site: gives the caps of accounts, and the versions of runs.
         found: entries, the newest first.
-        sealed: kinds of entries whose text the reader may not see.
         by_run: whether the entries of a run are one line.
     Returns:
         Lines: `what` names the sentence; `entries` are the numbers, the newest first; the rest fills the sentence.
@@ -34,7 +33,7 @@ def story(site: Site, found: Sequence[Entry], *, sealed: Sequence[str], by_run: 
     runs: dict[str, list[Entry]] = {}
     for entry in found:
         key = str(entry.body.get("run_key")) if by_run and entry.kind in RUN_KINDS else ""
-        if entry.kind in sealed:
+        if entry.kind in SEALED:
             lines.append({"what": "sealed", "entries": [entry.sequence], "at": None, "hash": entry.hash})
         elif not key:
             lines.append(_alone(entry))

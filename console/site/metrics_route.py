@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from console.metrics import text_of
-from console.site.auditors import Auditors
+from console.site.tokens import Tokens
 from contracts.errors import SudareError
 from tasks.storage.workspace.settings import Workspace
 
@@ -48,20 +48,20 @@ class Scrape:
             return self._made[1]
 
 
-def add_metrics(app: FastAPI, workspace: Workspace, scrapers: Auditors) -> None:
+def add_metrics(app: FastAPI, workspace: Workspace, scrapers: Tokens) -> None:
     """Add the address.
 
     Args:
         app: the site.
         workspace: whose numbers are told.
-        scrapers: names and hashed tokens of those who may ask, in a file like that of auditors.
+        scrapers: the tokens of those who may ask.
     """
     scrape = Scrape(workspace)
 
     @app.get("/metrics")
     def metrics(request: Request) -> Response:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != _SCHEME or scrapers.holder(token) is None:
+        if scheme.lower() != _SCHEME or not scrapers.holds(token):
             challenge = {"WWW-Authenticate": "Bearer"}
             return PlainTextResponse("a token is needed\n", HTTPStatus.UNAUTHORIZED, challenge)
         try:

@@ -11,9 +11,8 @@ from typing import Annotated, Any, Final
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import Response
 
-from console.site.answering import PageRoutes
-from console.site.asking import NotThere, Page, Site, Viewer
-from console.site.auditor_routes import PlaceInPath, ReleaseInPath
+from console.site.answering import PageRoutes, PlaceInPath, ReleaseInPath
+from console.site.asking import NotThere, Page, Site
 from console.site.version import folder_of, head_of
 from contracts.errors import Finding, SpecRefused
 from tasks.products.spine.spine_intervals import PublishedSpine, published_spine
@@ -40,14 +39,14 @@ def add_place_sums(app: FastAPI, site: Site, answering: PageRoutes) -> None:
         pick: PickQuery = None,
         where: ConditionsQuery = "",
     ) -> Response:
-        return answering.page(request, lambda viewer: sums_page(site, viewer, release, number, pick or (), where))
+        return answering.page(request, lambda _: sums_page(site, release, number, pick or (), where))
 
 
-def sums_page(site: Site, viewer: Viewer, release: str, number: int, picked: Sequence[str], where: str) -> Page:
+def sums_page(site: Site, release: str, number: int, picked: Sequence[str], where: str) -> Page:
     """Show what may be picked, and the sum of what was.
 
     Args:
-        site, viewer, release, number: as of every page of a version.
+        site, release, number: as of every page of a version.
         picked: conditions of one label each; those of one name are joined.
         where: conditions as they are typed for `sudare interval`.
     """
@@ -61,17 +60,17 @@ def sums_page(site: Site, viewer: Viewer, release: str, number: int, picked: Seq
     largest = max((_cells(draw) for draw in replay["draws"]), default=0)
     if largest > MOST_CELLS:
         told |= {"command": f'sudare interval {folder.path.parent.name}/{folder.path.name} --where "{asked}"'}
-        return Page("place_sums", {**head_of(site, viewer, folder), **told, "choices": []})
+        return Page("place_sums", {**head_of(site, folder), **told, "choices": []})
     try:
         version = _version(str(folder.path), str(folder.entry.manifest))
     except SpecRefused as refusal:
         told["refused"] = [_words(finding) for finding in refusal.findings]
-        return Page("place_sums", {**head_of(site, viewer, folder), **told, "choices": []})
+        return Page("place_sums", {**head_of(site, folder), **told, "choices": []})
     try:
         told["sum"] = asdict(version.interval(asked))
     except SpecRefused as refusal:
         told["refused"] = [_words(finding) for finding in refusal.findings]
-    return Page("place_sums", {**head_of(site, viewer, folder), **told, "choices": choices_of(version)})
+    return Page("place_sums", {**head_of(site, folder), **told, "choices": choices_of(version)})
 
 
 def conditions_of(picked: Sequence[str], where: str) -> str:

@@ -1,4 +1,4 @@
-"""Under which address readers meet the site: what a Host, a login's cookie and forms that are sent are held against.
+"""Under which address readers meet the site: the hosts that a request may name.
 
 A name that is none of the site's is refused. Otherwise a page of somebody else could point its own name at this
 machine and read the site through a reader's browser (DNS rebinding). An address in numbers cannot
@@ -66,33 +66,6 @@ def is_our_host(public: PublicAddress | None, *, listening: str, host: str | Non
     if public is not None and name == urlsplit(public.origin).hostname:
         return True
     return listening in EVERYWHERE and _address(name) is not None
-
-
-def must_be_secure(public: PublicAddress | None, *, scheme: str, host: str | None) -> bool:
-    """Say whether a login's cookie may travel by TLS alone: always, unless the browser is on this very machine.
-
-    Args:
-        public: the address behind which the site is, where it is told.
-        scheme: of the request, as the site sees it.
-        host: the request's Host header.
-    """
-    return public is not None or scheme == "https" or not _on_this_machine(host)
-
-
-def is_our_origin(public: PublicAddress | None, *, origin: str, host: str | None) -> bool:
-    """Say whether a form comes from a page of this site.
-
-    Args:
-        public: the address behind which the site is; without one it is the Host header, as the proxy leaves it.
-        origin: the request's Origin header.
-        host: the request's Host header.
-    """
-    return origin == public.origin if public is not None else origin.partition("://")[2] == host
-
-
-def _on_this_machine(host: str | None) -> bool:
-    name = _name_in(host)
-    return name is not None and _is_loopback(name)
 
 
 def _name_in(host: str | None) -> str | None:

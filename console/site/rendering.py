@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from console.site.asking import Page, Site, Viewer
+from console.site.asking import Page, Site
 from privacy.ledger.entries import KINDS
 from privacy.ledger.journal.signing import key_id
-from tasks.records.page.language import language
+from tasks.records.page.language import Code, language
 from tasks.records.page.words import at_most
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
@@ -35,17 +35,17 @@ _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "j
 }
 
 
-def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[str, str], root: str = "") -> str:
+def render(site: Site, lang: Code, page: Page, *, path: str, query: Mapping[str, str], root: str = "") -> str:
     """Render a page.
 
     Args:
         site: the site.
-        viewer: who asks.
+        lang: the reader's language.
         page: what to tell.
         path, query: the address, for the links to the other language.
         root: the path that the site stands below, without a slash at its end.
     """
-    auditors, lang = site.auditors, language(viewer.language)
+    words = language(lang)
     drawn: str = (
         _environment()
         .get_template(f"{page.template}.html.j2")
@@ -53,19 +53,16 @@ def render(site: Site, viewer: Viewer, page: Page, *, path: str, query: Mapping[
             p=page.payload,
             drawn=page.drawn,
             page=page,
-            t=lang.text,
-            tn=lang.texts,
-            say=lang.say,
-            lang=viewer.language,
+            t=words.text,
+            tn=words.texts,
+            say=words.say,
+            lang=lang,
             languages=LANGUAGES.items(),
             root=root,
             link=lambda path, **query: link(f"{root}{path}", **query),
             in_language=lambda code: link(path, **{**query, "lang": code}),
             nav=(*_NAV, _STUDIO) if site.in_studio else _NAV,
             section=_SECTIONS.get(page.template),
-            auditor=viewer.auditor,
-            can_log_in=auditors is not None and auditors.by_token and viewer.auditor is None,
-            can_log_out=auditors is not None and auditors.by_token,
             key_id=key_id(site.public_key),
             ledger_id=site.ledger_id,
         )

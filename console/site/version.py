@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from console.site.asking import NotThere, Page, Site, Viewer
-from console.site.auditor_pages import auditor_files
+from console.site.asking import NotThere, Page, Site
 from console.site.desk import Answer
 from console.site.folders import Folder
 from console.site.releases import value_of, version_object
 from console.site.tables import preview
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.view import published_at
+from tasks.records.page.language import Code
 from tasks.records.page.words import guessed, right_guesses, share
 from tasks.records.sentences import ANY_COLUMN, PRESENCE
 from tasks.records.values import Values
@@ -42,10 +42,10 @@ _FACTS: Final = (
 )
 
 
-def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+def version_page(site: Site, release: str, number: int) -> Page:
     """Show a version at a glance."""
     folder = folder_of(site, release, number)
-    told = head_of(site, viewer, folder)
+    told = head_of(site, folder)
     record, values = site.folders.record(folder), site.folders.values(folder)
     replay = (record or {}).get("replay") or {}
     product = replay.get("product") or {}
@@ -66,17 +66,17 @@ def version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
     return Page("version", told)
 
 
-def record_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+def record_page(site: Site, release: str, number: int, *, lang: Code) -> Page:
     """Frame the record's own page, in the reader's language where it has one."""
     folder = folder_of(site, release, number)
     pages = [name for name in ("record.ja.html", "record.html") if name in folder.files]
     if not pages:
         raise NotThere
-    chosen = pages[0] if viewer.language == "ja" else pages[-1]
-    return Page("record", {**head_of(site, viewer, folder), "page": chosen})
+    chosen = pages[0] if lang == "ja" else pages[-1]
+    return Page("record", {**head_of(site, folder), "page": chosen})
 
 
-def tables_page(site: Site, viewer: Viewer, release: str, number: int, *, file: str | None) -> Page:
+def tables_page(site: Site, release: str, number: int, *, file: str | None) -> Page:
     """Show the first rows of one of a version's Parquet files."""
     folder = folder_of(site, release, number)
     names = [name for name in folder.files if name.endswith(".parquet")]
@@ -93,36 +93,27 @@ def tables_page(site: Site, viewer: Viewer, release: str, number: int, *, file: 
         [chosen, *(name for name in names if name != chosen)][:_MOST_TABLES] if len(names) > _MOST_TABLES else names
     )
     told = {"file": chosen, "names": sorted(shown), "more_names": len(names) - len(shown)}
-    return Page("tables", {**head_of(site, viewer, folder), **told, "preview": None if seen is None else vars(seen)})
+    return Page("tables", {**head_of(site, folder), **told, "preview": None if seen is None else vars(seen)})
 
 
-def files_page(site: Site, viewer: Viewer, release: str, number: int, *, after: str) -> Page:
+def files_page(site: Site, release: str, number: int, *, after: str) -> Page:
     """List a version's files with size and SHA-256."""
     folder = folder_of(site, release, number)
     names = sorted(name for name in folder.files if name > after)
     listed = [vars(folder.files[name]) for name in names[:FILES_PAGE]]
     told: dict[str, Any] = {"files": listed, "next": names[FILES_PAGE - 1] if len(names) > FILES_PAGE else None}
     told |= {"count": len(folder.files), "key_id": key_id(site.public_key), "public_key": site.public_key}
-    return Page("files", {**head_of(site, viewer, folder), **told})
+    return Page("files", {**head_of(site, folder), **told})
 
 
-def verify_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
+def verify_page(site: Site, release: str, number: int) -> Page:
     """Show what `sudare verify` says of a version now; the page looks again while it is being checked."""
     folder = folder_of(site, release, number)
     if not folder.is_readable:
         raise NotThere
     answer = verified(site, folder)
-    told = {**head_of(site, viewer, folder), "verification": _verification(answer), "key_id": key_id(site.public_key)}
+    told = {**head_of(site, folder), "verification": _verification(answer), "key_id": key_id(site.public_key)}
     return Page("verify", told, refresh=_AGAIN if answer.state in ("running", "waiting", "busy") else 0)
-
-
-def auditor_version_page(site: Site, viewer: Viewer, release: str, number: int) -> Page:
-    """List the private files about a version, and frame its full record."""
-    if viewer.auditor is None:
-        raise NotThere
-    head = head_of(site, viewer, folder_of(site, release, number))
-    pages = [each["key"] for each in head["for_auditors"] if each["name"].endswith(".html")]
-    return Page("version_auditor", {**head, "framed": pages[0] if pages else None})
 
 
 def folder_of(site: Site, release: str, number: int) -> Folder:
@@ -211,10 +202,10 @@ def forecast(root: str) -> dict[str, Any]:
         return {state.terms.name: calendar_object(calendar, state) for state in accounts}
 
 
-def head_of(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
+def head_of(site: Site, folder: Folder) -> dict[str, Any]:
     """Return what every page of a version begins with."""
     values, entry = site.folders.values(folder), folder.entry
-    seen = {
+    return {
         **version_object(entry),
         "standing": folder.standing,
         "title": _short(value_of(values, "identity.title")) or entry.release,
@@ -222,9 +213,6 @@ def head_of(site: Site, viewer: Viewer, folder: Folder) -> dict[str, Any]:
         "record": "record.html" in folder.files,
         "has_tables": any(name.endswith(".parquet") for name in folder.files),
     }
-    if viewer.auditor is not None:
-        seen["for_auditors"] = auditor_files(site.workspace, entry.release, entry.number)
-    return seen
 
 
 def _newest(site: Site, release: str) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -30,9 +30,7 @@ from console.studio.outlook import Outlook, look
 from console.studio.pages import language_of, page, path_below, piece, root_of
 from console.studio.processes import Said
 from console.studio.runs import Runs
-from console.studio.sent_bodies import EditorText, Looked, Order, Picture
-from console.studio.stand_in import stand_in
-from console.studio.tried import WantedStandIn, tried_tables, try_stand_in
+from console.studio.sent_bodies import EditorText, Looked, Order
 from contracts.errors import Finding, Refused, SudareError
 from tasks.records.page.style import PALETTE
 from tasks.storage.workspace.keys import WorkspaceRefused
@@ -88,7 +86,7 @@ class Studio:
                 from console.site import app
 
                 try:
-                    made = make_site(self.workspace, None, in_studio=True)
+                    made = make_site(self.workspace, in_studio=True)
                 except SudareError:
                     return None
                 self._site = made, app.make_app(made)
@@ -123,7 +121,7 @@ def make_app(studio: Studio) -> ASGIApp:
         await (app if site is None else site)(scope, receive, send)
 
     door = Door(both, keys=studio.keys, port=studio.port)
-    return Guard(door, knows=lambda _: True, names_auditors=None)  # the door looks at the host
+    return Guard(door, knows=lambda _: True)  # the door looks at the host
 
 
 def _add_trouble(app: FastAPI) -> None:
@@ -186,7 +184,7 @@ def _start(studio: Studio, request: Request, name: str) -> Response:
         contract = None  # it lies elsewhere: it is read by the plan, and edited where it lies
     opened = {"spec": (name, spec), "contract": None if contract is None else (named, contract)}
     outlook = look(studio.workspace, spec, contract, None)
-    pieces = _pieces(studio, request, spec.text, None if contract is None else contract.text, outlook, Picture())
+    pieces = _pieces(studio, request, spec.text, None if contract is None else contract.text, outlook, ())
     return page(request, "studio", **{**begun, "opened": opened, "pieces": pieces, "lines": _marks(outlook)})
 
 
@@ -207,7 +205,7 @@ def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
     told = {
         "spec": spec,
         "contract": contract,
-        "pieces": _pieces(studio, request, spec, contract, outlook, sent.picture),
+        "pieces": _pieces(studio, request, spec, contract, outlook, sent.open),
         "lines": _marks(outlook),
         "ready": outlook.plan is not None,
         "refused": refused,
@@ -216,18 +214,14 @@ def _looked(studio: Studio, request: Request, sent: Looked) -> Response:
 
 
 def _pieces(
-    studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook, picture: Picture
+    studio: Studio, request: Request, spec: str, contract: str | None, outlook: Outlook, opened: Sequence[int]
 ) -> dict[str, str]:
-    """Draw what the plan foretells, the form, and what is wrong."""
+    """Draw what the plan foretells, the form with the parts of tables that are open, and what is wrong."""
     code = language_of(request)
     form = form_of(spec, contract)
     within = outlook.of_tables([each.columns for each in form["spec"]["tables"]] if form["spec"] else [])
-    pictures = {
-        place: stand_in(within[place], outlook.contract, picture.size) for place in picture.open if place in within
-    }
     parts = {"outlook": outlook, "form": form, "within": within, "workspace": studio.workspace}
-    parts |= {"picture": picture, "pictures": pictures}
-    drawn = {name: piece(name, code, **parts) for name in ("form", "outlook", "account", "terms")}
+    drawn = {name: piece(name, code, **parts, open_tables=opened) for name in ("form", "outlook", "account", "terms")}
     for name in ("spec", "contract"):
         found = [each for each in outlook.findings if each["file"] == name or (name == "spec" and not each["file"])]
         drawn[f"{name}_findings"] = piece("findings", code, findings=found)
@@ -285,20 +279,6 @@ def _add_beginning(app: FastAPI, studio: Studio) -> None:
     @app.post(f"{START}/new")
     def new(request: Request, sent: Annotated[beginning.NewRelease, Body()]) -> Response:
         return _sheltered(studio, request, lambda: _said(request, beginning.new_release(studio.folder, sent)))
-
-    @app.post(f"{START}/stand-in")
-    def tried(request: Request, sent: Annotated[WantedStandIn, Body()]) -> Response:
-        def made() -> Response:
-            said = try_stand_in(studio.folder, studio.workspace, sent)
-            return _tried(request, said.answer) if said.done else _said(request, said)
-
-        return _sheltered(studio, request, made)
-
-
-def _tried(request: Request, plan: dict[str, Any]) -> Response:
-    """Draw what a public stand-in came to."""
-    drawn = piece("tried", language_of(request), plan=plan, told=plan["surrogate"], tables=tuple(tried_tables(plan)))
-    return JSONResponse({"piece": drawn})
 
 
 def _said(request: Request, said: Said) -> Response:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from math import ceil
 from typing import Any, Final
 
 from console.accounts import fitting
 from console.plan import plan_object
 from console.studio.files import FileText
-from console.studio.outlook_lines import lines_of
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, Refused, SudareError
@@ -29,6 +29,10 @@ from tasks.storage.workspace.settings import Workspace
 SPEC: Final = "spec"
 CONTRACT: Final = "contract"
 _MOST_FINDINGS: Final = 40
+_COUNTS: Final = ("count", "units")
+
+Width = tuple[str, str, int]
+"""What it is the width of (empty for a count), the half width, and of how many rows it depends (0 for none)."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Outlook:
         plan: the plan as `sudare plan --json` has it; None where something is wrong.
         bar: what would be left of the account; None where no account of that name is open.
         accounts: the open accounts: name, people, block and what they can still give.
-        contract: whose labels name the cells; None where something is wrong.
+        contract: whose relation of neighbours the chances are for; None where something is wrong.
     """
 
     findings: list[dict[str, Any]]
@@ -75,7 +79,7 @@ class Outlook:
     @property
     def lines(self) -> list[dict[str, Any]]:
         """Of each table its name, cells, share and expected 95 % intervals."""
-        return [] if self.plan is None else lines_of(self.plan)
+        return [] if self.plan is None else _lines_of(self.plan)
 
     def of_tables(self, tables: Sequence[tuple[str, ...]]) -> dict[int, dict[str, Any]]:
         """Return the line of each table of the form, by its place.
@@ -194,3 +198,52 @@ def _bar(account: dict[str, Any], accounts: Sequence[AccountState]) -> AccountBa
         runs_left=account["runs_left"],
         also=tuple(each["name"] for each in account["also_charged"]),
     )
+
+
+def _lines_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a line for each table, statistic or step.
+
+    Args:
+        plan: as `sudare plan --json` has it.
+    Returns:
+        list: of dicts with `columns`, `step` (the name of a generator's step), `cells`, `share`, `within` (a `Width`
+        each) and `below` (rows under which the average count is smaller than its noise).
+    """
+    if "statistics" in plan:
+        return [_of_statistics(each) for each in plan["statistics"]]
+    if "steps" in plan:
+        return [_line([], None, each["share"], step=each["what"]) for each in plan["steps"]]
+    return [_of_table(each) for each in plan.get("draws", ())]
+
+
+def _line(columns: list[str], cells: int | None, share: float, **more: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = {"within": [], "below": None, "step": ""}
+    return {"columns": columns, "cells": cells, "share": share, **empty, **more}
+
+
+def _of_table(draw: dict[str, Any]) -> dict[str, Any]:
+    reach = draw["interval_95"]
+    return _line(
+        draw["columns"],
+        draw["cells"],
+        draw["share"],
+        within=[("", f"{reach:,}", 0)],
+        below=draw["noise_below_rows"] if draw["columns"] else None,
+    )
+
+
+def _of_statistics(table: dict[str, Any]) -> dict[str, Any]:
+    return _line(
+        table["columns"],
+        table["cells"],
+        table["share"],
+        within=[(each["statistic"], _width(each), each.get("rows", 0)) for each in table["expected"]],
+    )
+
+
+def _width(error: dict[str, Any]) -> str:
+    """Write a half width: that of a count and large ones as a whole number, others with three digits."""
+    width = error["half_width_95"]
+    if error["statistic"] in _COUNTS:
+        width = ceil(width)
+    return f"{width:,.0f}" if width >= 1000 or float(width).is_integer() else f"{width:,.3g}"

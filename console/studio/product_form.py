@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from console.studio.outlook_lines import Width
+from console.studio.outlook import Width
 from console.studio.yaml_text import flow
 
 WHATS: Final = ("count", "sum", "mean", "variance", "sd", "quantiles", "units", "distinct")

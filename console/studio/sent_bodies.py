@@ -6,8 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from console.studio.stand_in import USUAL_SIZE
-
 
 class SentBody(BaseModel):
     """What the page sends: these fields and no others."""
@@ -31,25 +29,14 @@ class FormChoice(SentBody):
     value: str = Field(default="", max_length=100_000)
 
 
-_Places = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=200)]
-
-
-class Picture(SentBody):
-    """How large the made-up tables are, and which parts of the form are open: a closed one is not drawn."""
-
-    size: int = Field(default=USUAL_SIZE, ge=1, le=10**9)
-    open: _Places = [0]
-    tables: _Places = []
-
-
 class Looked(SentBody):
-    """Both texts, and a choice to be made in them."""
+    """Both texts, a choice to be made in them, and the tables whose part of the form is open."""
 
     spec: EditorText
     contract: EditorText | None = None
     rows: int | None = Field(default=None, ge=1, le=10**12)
     choice: FormChoice | None = None
-    picture: Picture = Picture()
+    open: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=200)] = []
 
 
 class Order(SentBody):

@@ -22,11 +22,11 @@ from tasks.products.across.federation import Federation
 from tasks.products.across.results import output_of, write_output
 from tasks.public_journal import show_journal
 from tasks.publish import Publication, publish
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import Outputs
 from tasks.records.ledger_facts import gather
 from tasks.records.model.across_statements import ExecutionStatement, SumStatement
 from tasks.records.outputs import AcrossPlan
+from tasks.records.private_record import AuditorRecords
 from tasks.records.software import software
 from tasks.release_freshness import show_latest
 from tasks.report import report
@@ -105,7 +105,7 @@ def publish_across(
             execution=execution,
             write=files,
         )
-        report(facts, folder=folder, auditors=AuditorCopies(workspace.records, signer))
+        report(facts, folder=folder, auditors=AuditorRecords(workspace.records, signer))
 
     store, witnesses = workspace.root / spec.publish, workspace.witnesses()
     publication = publish(ledger, signer, federation.run_key, store, write, witnesses, check=check_staged)

@@ -157,7 +157,7 @@ def _generator(task: ClassificationTask, options: AnonymizingFirstOptions) -> tu
     if pictures and not getattr(made_by, "takes_pictures", False):
         raise CannotGenerate(
             f"generator: {options.generator!r} makes no pictures, and {pictures[0]!r} holds some; allowed: one that "
-            "learns from rows; do: choose class_gaussian or p3gm, or leave the column out of `columns:`"
+            "learns from rows; do: choose class_pictures or p3gm, or leave the column out of `columns:`"
         )
     try:
         return made_by, made_by.options.model_validate(options.generator_options)

@@ -93,7 +93,7 @@ class DpSgd:
             CannotGenerate: another relation than add_remove with one row a unit, delta 0, or noise that drowns all.
         """
         # The accounting of Poisson samples holds for add_remove and one row a unit only.
-        check_relation(task, self.name)
+        check_relation(task, self.name, instead="the trainer anonymizing_first")
         parameters = parameters_in(task.widths(options.hidden))
         plan = planned_training(task, options, parameters=parameters, beside=(), what=self.name)
         width = task.rows_layout.width

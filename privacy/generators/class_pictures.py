@@ -7,9 +7,9 @@
     SPLIT     each Gaussian in two, and MEASURE again, as often as the charge affords (`binary_splitting`)
     SAMPLE    a Gaussian, a normal vector, back along the axes, and a small deformation  (`deformations`)
 
-Beside `class_gaussian` three things are different, and none of them costs anything. Noise falls on the few numbers of
-the smooth part, not on all pairs of pixels. What a label's own rows cannot tell through the noise comes from those of
-all labels. And that a picture may lie or lean a little differently is not measured: it is known.
+Noise falls on the few numbers of the smooth part, not on all pairs of pixels. What a label's own rows cannot tell
+through the noise comes from those of all labels. And that a picture may lie or lean a little differently is not
+measured: it is known.
 
 How many components a label has at most follows from the charge alone. K components of a label have a K-th of its rows
 each, so noise is K times as large beside them. K is the largest power of two with which that is no more than noise of
@@ -17,7 +17,9 @@ each, so noise is K times as large beside them. K is the largest power of two wi
 all that centre and axes leave. What those before the last take makes noise larger, by up to 22 %. Rows of a round are
 shared out among the components of their own label, so all components together cost what one does.
 
-Source: as `class_gaussian`; Ahmed, Natarajan, Rao 1974 (the cosine basis).
+Source: Dwork, Talwar, Thakurta, Zhang 2014 (the private axes); Hastie, Tibshirani, Friedman 2009, section 4.3 (the
+model); Ahmed, Natarajan, Rao 1974 (the cosine basis). It keeps phase one of P3GM (Takagi et al. 2021), with a
+component a label, and leaves out phase two.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,25 +37,35 @@ from pydantic import BaseModel, ConfigDict, Field
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.convert import rho_for
 from privacy.arrays import Floats
-from privacy.generators.class_gaussian import (
-    ClassGaussian,
-    GaussianForm,
-    class_statistic,
-    component_statistic,
-    form_of,
-)
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.deformed_decoder import deformed_decoder
-from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.projection import Projection, check_clip, checked_layout
-from privacy.generators.spending import too_small
+from privacy.generators.fit_times import ROWS_ASSUMED, START, assumed_rows_note, sums_seconds
+from privacy.generators.generator import (
+    CannotGenerate,
+    CountsSource,
+    DrawSeed,
+    FitProgress,
+    Fitted,
+    GeneratorPlan,
+    Model,
+    PlannedStep,
+    SynthesisTask,
+)
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
+from privacy.generators.spending import Spending, too_small
+from privacy.grant.draws import Draws
+from privacy.grant.measurement import SumMeasurement
+from privacy.grant.queries.sums import SumQuery
 from privacy.learning.binary_splitting import split_mixture
 from privacy.learning.class_shrinkage import shrunk_classes
 from privacy.learning.deformations import ONE, Deformation
 from privacy.learning.embedding import ClipNorm, Embedding
-from privacy.learning.groups import MOST_GROUPS
-from privacy.learning.mixture import Mixture, smallest_floor
-from privacy.learning.moments import MomentBlocks, Moments
+from privacy.learning.groups import MOST_GROUPS, LabelCodes
+from privacy.learning.mixture import Mixture, mixture_statistic, smallest_floor
+from privacy.learning.moments import MomentBlocks, Moments, sum_event
+from privacy.learning.outputs import output_columns
+from privacy.learning.whole_network import WEIGHT, LatentMixture, to_steps, whole_layers
+from privacy.marginals.sensitivity import GaussianNoise
 
 _CENTRE: Final = Fraction(3, 100)
 _AXES: Final = Fraction(1, 10)
@@ -67,7 +79,10 @@ _MOST_PER_UNIT: Final = 16
 _ROWS_PER_AXIS: Final = 8
 """A component of fewer rows than this times the axes would say little of its covariance."""
 _PIXEL: Final = 1 / 32
-"""Squared norm bound, over the pixels: half of `class_gaussian`'s, for noise costs more than what is cut off."""
+"""Squared norm bound, over the pixels: half of that of other columns, for noise costs more than what is cut off."""
+_WEIGHT_BITS: Final = 5
+"""A row is shared out among components in parts of 2^-5: finer ones would leave less room for rows of one unit."""
+_MEGABYTE: Final = 2**20
 _SCALE, _SHIFT = 2 / 3, 1 / 4
 """A picture's change of size, and its shift over its side, each over its turn."""
 
@@ -120,13 +135,102 @@ class SmoothProjection(Projection):
         return basis
 
 
-class ClassPictures(ClassGaussian):
-    """Fits one Gaussian a class in a smooth subspace, and deforms what it gives."""
+@dataclass(frozen=True, eq=False)
+class PicturesForm:
+    """What the options make of the columns; public.
+
+    Args:
+        projection: all columns but the label.
+        label: groups of rows.
+        names: of the draws, for people.
+        shares: of the budget, one a draw.
+        statistics: stand-ins of what is measured, of the same bounds.
+        rounds: in how many rounds classes are split and measured again.
+    """
+
+    projection: Projection
+    label: LabelCodes
+    names: tuple[str, ...]
+    shares: tuple[Fraction, ...]
+    statistics: tuple[Moments, ...]
+    rounds: int
+
+
+class ClassPictures:
+    """Fits Gaussians of each class in a smooth subspace, and deforms what they give."""
 
     name: ClassVar[str] = "class_pictures"
-    options = ClassPicturesOptions
+    options: type[Any] = ClassPicturesOptions
+    takes_pictures: ClassVar[bool] = True
 
-    def form(self, task: SynthesisTask, options: ClassPicturesOptions) -> GaussianForm:
+    def plan(self, task: SynthesisTask, options: ClassPicturesOptions) -> GeneratorPlan:
+        """Plan the sums.
+
+        Raises:
+            CannotGenerate: no such label, too many entries, delta 0, or too small a charge.
+        """
+        try:
+            form = self.form(task, options)
+            events = tuple(
+                sum_event(each, noise, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
+                for each, noise in zip(form.statistics, _noises(task, form), strict=True)
+            )
+        except (AmountRefused, ValueError) as refused:
+            raise CannotGenerate(
+                f"{self.name}: {refused}; do: raise epsilon, or mend clip or dimensions"
+            ) from refused
+        steps = tuple(
+            PlannedStep(name, 1, float(share), _in_words(event.sigma_squared, statistic.move))
+            for name, share, event, statistic in zip(form.names, form.shares, events, form.statistics, strict=True)
+        )
+        width, size = form.projection.width, form.projection.latent
+        gaussians = form.label.count * 2**form.rounds
+        megabytes = 8 * (6 * width * width + 4 * size * size * gaussians) / _MEGABYTE
+        seconds = START + sums_seconds(form.statistics, rows=task.public_total or ROWS_ASSUMED)
+        return GeneratorPlan(events, steps, megabytes, seconds, {}, notes=assumed_rows_note(task.public_total))
+
+    def fit(
+        self,
+        task: SynthesisTask,
+        options: ClassPicturesOptions,
+        plan: GeneratorPlan,
+        counts: CountsSource,
+        grant: Draws,
+        progress: FitProgress,
+        seed: DrawSeed,
+    ) -> Fitted[Model]:
+        """Measure centre, axes and classes, and put them together.
+
+        Raises:
+            GrantExceeded: more was planned than the grant holds; nothing was drawn.
+        Privacy: exactly the planned events.
+        """
+        form = self.form(task, options)
+        rows = counts.rows(task.domain.columns).with_layout(form.projection.layout)
+        drawn: list[SumMeasurement] = []
+        noises = _noises(task, form)
+
+        def measure(statistic: Moments) -> SumMeasurement:
+            progress(len(drawn) / (len(noises) + 1), "measuring sums over rows")
+            key = f"measurement-{len(drawn) + 1:04d}"
+            drawn.append(grant.draw(SumQuery(rows, statistic, noises[len(drawn)]), key=key))
+            return drawn[-1]
+
+        # MEASURE the centre and the axes
+        made = projected(form.projection, measure)
+        # MEASURE the classes
+        embedded = form.projection.embedding(made.centre, made.axes if form.projection.projects else None)
+
+        def blocks(statistic: Moments) -> MomentBlocks:
+            measured = measure(statistic)
+            return statistic.blocks(measured.values, variance=measured.variance)
+
+        mixture, sizes = _classes(form, embedded, blocks)
+        sides = {name: deformation(options.deform, *sides) for name, sides in _sides(form)}
+        progress(1.0, "done")
+        return Fitted(deformed_decoder(_decoder(task, form, made, mixture, sizes), sides), tuple(drawn))
+
+    def form(self, task: SynthesisTask, options: ClassPicturesOptions) -> PicturesForm:
         """Return what is measured, in order.
 
         Raises:
@@ -139,7 +243,7 @@ class ClassPictures(ClassGaussian):
             if layout.column(name).sides is None:
                 raise CannotGenerate(
                     f"{self.name}: column {name!r} holds no pictures; allowed: a label, and columns of pictures; "
-                    "do: name only these under columns, or take class_gaussian"
+                    "do: name only these under columns, or take p3gm"
                 )
         places = [layout.column(name).length for name in names]
         clip = math.sqrt(_PIXEL * sum(places)) if options.clip is None else options.clip
@@ -162,29 +266,94 @@ class ClassPictures(ClassGaussian):
                 f"{self.name}: components is {options.components} with max_rows_per_unit {task.rows_per_unit}; "
                 f"allowed: 1 where a unit has more than {_MOST_PER_UNIT} rows; do: leave components out"
             )
-        return form_of(projection, options.label, _CENTRE, _AXES, rounds=rounds, early=_EARLY)
+        label = LabelCodes(options.label, cells)
+        # The classes' stand-in: centre and axes are not known yet.
+        embedded = projection.stand_in()
+        again = (_component_statistic(label, embedded, _even(label, embedded)),) * rounds
+        statistics = (*projection.first_statistics(), _class_statistic(label, embedded), *again)
+        before = (*projection.shares(_CENTRE, _AXES), *(_EARLY,) * rounds)
+        names = (*projection.steps, "classes", *("components of classes",) * rounds)
+        return PicturesForm(projection, label, names, (*before, 1 - sum(before, Fraction(0))), statistics, rounds)
 
-    def classes(
-        self, form: GaussianForm, embedded: Embedding, measure: Callable[[Moments], MomentBlocks]
-    ) -> tuple[Mixture, Floats]:
-        """Measure the labels, then their components; each as far as noise lets it differ from that of all."""
-        bound, least = float(embedded.bound), _ROWS_PER_AXIS * embedded.dimension
-        blocks = measure(class_statistic(form.label, embedded))
-        mixture = shrunk_classes(blocks, bound=bound)
-        for _ in range(form.rounds):
-            # SPLIT those whose halves are still large enough
-            large = np.asarray(blocks.counts) >= 2 * max(least, 2 * blocks.deviation)
-            mixture = split_mixture(mixture, large, floor=max(smallest_floor(embedded), bound * bound * 1e-6))
-            # MEASURE, all components together
-            blocks = measure(component_statistic(form.label, embedded, mixture))
-            mixture = shrunk_classes(blocks, bound=bound, owners=mixture.owners)
-        return mixture, np.asarray(blocks.counts)
 
-    def model(
-        self, task: SynthesisTask, options: ClassPicturesOptions, form: GaussianForm, decoder: DecoderModel
-    ) -> DecoderModel:
-        """Return the model that is published: the decoder, and how its pictures are deformed."""
-        return deformed_decoder(decoder, {name: deformation(options.deform, *sides) for name, sides in _sides(form)})
+def _classes(
+    form: PicturesForm, embedded: Embedding, measure: Callable[[Moments], MomentBlocks]
+) -> tuple[Mixture, Floats]:
+    """Measure the labels, then their components; each as far as noise lets it differ from that of all.
+
+    Args:
+        form: what is measured.
+        embedded: from rows to vectors on the released axes.
+        measure: draws what is next in the plan.
+    Returns:
+        a mixture with owners, and the noisy counts of its components.
+    """
+    bound, least = float(embedded.bound), _ROWS_PER_AXIS * embedded.dimension
+    blocks = measure(_class_statistic(form.label, embedded))
+    mixture = shrunk_classes(blocks, bound=bound)
+    for _ in range(form.rounds):
+        # SPLIT those whose halves are still large enough
+        large = np.asarray(blocks.counts) >= 2 * max(least, 2 * blocks.deviation)
+        mixture = split_mixture(mixture, large, floor=max(smallest_floor(embedded), bound * bound * 1e-6))
+        # MEASURE, all components together
+        blocks = measure(_component_statistic(form.label, embedded, mixture))
+        mixture = shrunk_classes(blocks, bound=bound, owners=mixture.owners)
+    return mixture, np.asarray(blocks.counts)
+
+
+def _class_statistic(label: LabelCodes, embedded: Embedding) -> Moments:
+    """Return what is measured of the classes."""
+    return Moments(embedded, label, ("counts", "sums", "full"))
+
+
+def _component_statistic(label: LabelCodes, embedded: Embedding, mixture: Mixture) -> Moments:
+    """Return what is measured of components; a row is shared out among those of its own class."""
+    return mixture_statistic(mixture, embedded, weight_bits=_WEIGHT_BITS, labels=label)
+
+
+def _even(label: LabelCodes, embedded: Embedding) -> Mixture:
+    """Return a stand-in of components: one a class, all alike."""
+    count, size = label.count, embedded.dimension
+    spread = np.repeat(np.eye(size)[None], count, axis=0)
+    return Mixture(np.full(count, 1 / count), np.zeros((count, size)), spread, np.arange(count, dtype=np.int64))
+
+
+def _noises(task: SynthesisTask, form: PicturesForm) -> tuple[GaussianNoise, ...]:
+    """Split the budget over the draws."""
+    try:
+        spending = Spending(task, "gaussian")
+        return tuple(GaussianNoise(part) for part in spending.split(spending.total, form.shares))
+    except AmountRefused as refused:
+        raise too_small(refused) from refused
+
+
+def _decoder(
+    task: SynthesisTask, form: PicturesForm, projected: Projected, mixture: Mixture, counts: Floats
+) -> DecoderModel:
+    """Write centre, axes and classes as a decoder of one layer."""
+    latents = LatentMixture(
+        # At least 1: no label becomes impossible by rounding.
+        np.maximum(np.rint(mixture.weights * WEIGHT), 1.0).astype(np.int64),
+        to_steps(mixture.means),
+        to_steps(mixture.cholesky()),
+    )
+    total = float(np.maximum(counts, 0).sum())
+    return DecoderModel(
+        rows=task.public_total if task.public_total is not None else round(total),
+        columns=output_columns(form.projection.layout),
+        latents=latents,
+        # A vector is centre + axes · latent: one affine layer.
+        network=whole_layers([(projected.axes, projected.centre)]),
+        reading="values",
+        spreads=np.zeros(form.projection.width, dtype=np.int64),
+        label=form.label.column,
+        labels=np.arange(counts.size, dtype=np.int64) if mixture.owners is None else mixture.owners,
+        impossible=task.impossible,
+    )
+
+
+def _in_words(sigma_squared: Fraction, move: int) -> str:
+    return f"discrete Gaussian, standard deviation {math.sqrt(float(sigma_squared)) / move:.3g} times one row's bound"
 
 
 def _doublings(components: int) -> int:
@@ -250,7 +419,7 @@ def _cosines(side: int) -> Floats:
     return np.where(frequencies == 0, math.sqrt(1 / side), waves)
 
 
-def _sides(form: GaussianForm) -> Iterator[tuple[str, tuple[int, int]]]:
+def _sides(form: PicturesForm) -> Iterator[tuple[str, tuple[int, int]]]:
     for name in form.projection.names:
         sides = form.projection.layout.column(name).sides
         if sides is not None:

@@ -9,13 +9,12 @@ from typing import Final
 import numpy as np
 
 from privacy.arrays import Floats
-from privacy.generators.class_gaussian import WEIGHT
 from privacy.generators.decoder_model import DecoderModel
 from privacy.generators.generator import SynthesisTask
 from privacy.generators.projection import Projected, Projection
 from privacy.learning.mixture import Mixture
 from privacy.learning.outputs import output_columns
-from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, to_steps, whole_layers
+from privacy.learning.whole_network import LARGEST_LATENT, WEIGHT, LatentMixture, to_steps, whole_layers
 
 _LEAST_SPREAD: Final = 0.1
 """Of what varies in all: at least so much is spread evenly, however large noise has made the labels' means."""

@@ -29,12 +29,11 @@ from privacy.learning.groups import LabelCodes
 from privacy.learning.learners import FixedMean, GaussianMixture
 from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
 from privacy.learning.moments import MomentBlocks, Moments
-from privacy.learning.whole_network import LARGEST_LATENT, LatentMixture, to_steps
+from privacy.learning.whole_network import LARGEST_LATENT, WEIGHT, LatentMixture, to_steps
 from privacy.marginals.seeds import PostProcessingSeed
 
 _WEIGHT_BITS: Final = 9
 _SEED: Final = PostProcessingSeed(20210106)
-_WEIGHT: Final = 2**40
 _NARROWER: Final = 0.5
 """How much narrower than all rows components are in the beginning, where nothing else parts them."""
 _LEAST, _LEAST_STRETCHED = Fraction(1, 100), Fraction(1, 2)
@@ -181,7 +180,7 @@ def log_variance_start(mixture: Mixture, scale: float) -> float:
 def latents_of(mixture: Mixture, scale: float) -> LatentMixture:
     """Return the mixture of latent vectors in whole numbers; means that noise threw far out are cut to the range."""
     return LatentMixture(
-        np.maximum(np.rint(mixture.weights * _WEIGHT), 1.0).astype(np.int64),
+        np.maximum(np.rint(mixture.weights * WEIGHT), 1.0).astype(np.int64),
         np.clip(to_steps(mixture.means * scale), -LARGEST_LATENT, LARGEST_LATENT),
         to_steps(np.tril(mixture.cholesky()) * scale),
     )

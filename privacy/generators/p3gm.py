@@ -213,7 +213,7 @@ class P3gm:
         check_phased(declared, options)
         layout = entering(declared, options.numbers)
         if options.decoder != "linear":
-            check_relation(task, self.name, "decoder: linear")
+            check_relation(task, self.name, instead="decoder: linear")
         treated, components = options.mixture_of(layout)
         owner = options.label if treated == "components" else None
         # A label that owns components is no part of the vectors.

@@ -81,7 +81,7 @@ class P3gmAcross:
     def __init__(self, task: SynthesisTask, options: PhasedOptions, across: Across) -> None:
         self._made_by, self._asked, self._options = P3gm(), task, options
         # Whatever decoder is asked for: sites always train.
-        check_relation(task, self._made_by.name)
+        check_relation(task, self._made_by.name, instead="marginals")
         self._form: ModelForm = self._made_by.form(task, options)
         self.plan = _planned(task, options, self._form, across)
 

@@ -78,7 +78,6 @@ GENERATORS: Final = FitterRegistry(
         "ae": "privacy.generators.p3gm:AutoEncoder",
         "aim": "privacy.generators.aim:Aim",
         "auto": "privacy.generators.auto:Auto",
-        "class_gaussian": "privacy.generators.class_gaussian:ClassGaussian",
         "class_pictures": "privacy.generators.class_pictures:ClassPictures",
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
         "first_accepted": "privacy.generators.first_accepted:FirstAccepted",

@@ -29,26 +29,25 @@ _UNCERTAIN: Final = {"cpu": 4, "auto": 40, "cuda": 40}
 """A time limit is refused where this many times less than the estimate, which is of processors; by device."""
 
 
-def check_relation(task: SynthesisTask, what: str, *instead: str) -> None:
+def check_relation(task: SynthesisTask, what: str, *, instead: str = "p3gm with decoder: linear") -> None:
     """Refuse a relation or contribution bound under which Poisson-sampled noise is not accounted for.
 
     Args:
         task: the relation, and rows per unit.
         what: the generator or trainer, for messages.
-        instead: options of it with which nothing is trained.
+        instead: what takes every relation.
     Raises:
         CannotGenerate: with what the contract would have to declare.
     """
-    written = "".join(f"write {option}, " for option in instead)
     if task.adjacency != "add_remove" or task.public_total is not None:
         raise CannotGenerate(
             f"{what}: adjacency is {task.adjacency}; allowed: add_remove, without a public total: each row is "
-            f"sampled by a coin of its own; do: declare add_remove, {written}or take class_gaussian"
+            f"sampled by a coin of its own; do: declare add_remove, or take {instead}"
         )
     if task.rows_per_unit != 1:
         raise CannotGenerate(
             f"{what}: max_rows_per_unit is {task.rows_per_unit}; allowed: 1: a unit is sampled and clipped as one "
-            f"row; do: bound the contribution of a unit to one row, {written}or take class_gaussian"
+            f"row; do: bound the contribution of a unit to one row, or take {instead}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Gaussian mixtures from noisy sufficient statistics (DP-EM), and Gaussians by class as the case of known groups.
+"""Gaussian mixtures from noisy sufficient statistics (DP-EM).
 
 Each round is one draw: the rows' responsibilities under the current mixture, which is public or released, and their
 counts, sums and second moments (`moments`), all components together. The maximisation is post-processing:
@@ -203,26 +203,6 @@ def fit_mixture(
         # MAXIMISATION
         mixture = maximised(blocks, mixture, bound=float(embedding.bound), floor=floor, least=least)
     return mixture
-
-
-def class_gaussians(blocks: MomentBlocks, *, bound: float, floor: float, least: float) -> Mixture:
-    """Return one Gaussian for each label, from the (noisy) moments of `Moments(embedding, Labels(...), ...)`.
-
-    A label with a count below `least` gets the mean of all labels and variance bound^2 / d in every direction.
-
-    Privacy: post-processing where the blocks are released.
-    """
-    if blocks.counts is None or blocks.sums is None or blocks.squares is None:
-        raise ValueError("blocks must hold counts, sums and second moments")
-    labels, dimension = blocks.sums.shape
-    total = max(float(np.maximum(blocks.counts, 0).sum()), 1.0)
-    middle = into_bound(blocks.sums.sum(axis=0, keepdims=True) / total, bound)
-    # At this variance the expected squared norm is bound^2.
-    wide = np.full((labels, dimension), bound * bound / dimension)
-    spread = wide[:, :, None] * np.eye(dimension) if blocks.squares.ndim == 3 else wide
-    even = np.full(labels, 1 / labels)
-    unknown = Mixture(even, np.repeat(middle, labels, axis=0), spread, np.arange(labels, dtype=np.int64))
-    return maximised(blocks, unknown, bound=bound, floor=floor, least=least)
 
 
 def smallest_floor(embedding: Embedding) -> float:

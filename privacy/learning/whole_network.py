@@ -28,6 +28,8 @@ ONE: Final = 2**BITS
 LARGEST_ACTIVATION: Final = 2**22
 LARGEST_LATENT: Final = 2**20
 """How far from 0 a mean may lie [2^-12]."""
+WEIGHT: Final = 2**40
+"""Of the weights of a mixture that add up to 1."""
 _LARGEST_NORMAL: Final = 9 * ONE
 
 StepSizes = NDArray[np.float64]

@@ -216,14 +216,6 @@ class LedgerView:
             found = find_account(connection, name)
             return None if found is None else _with_failures(connection, found)
 
-    def sources(self, state: AccountState) -> tuple[str, ...]:
-        """Return the sources about people of an account; their names may say where data are, so for auditors only."""
-        table, terms = schema.sources, state.terms
-        mine = (table.c.population == terms.population) & (table.c.begins < terms.days.ends)
-        query = select(table.c.source).where(mine, table.c.ends > terms.days.begins).order_by(table.c.source)
-        with self.reading() as connection:
-            return tuple(connection.execute(query).scalars())
-
     def charges(self, account: str, *, before: int | None = None, limit: int) -> tuple[ChargeLine, ...]:
         """Return what was charged to an account, the newest first."""
         charges, parts = schema.charges.c, schema.parts.c

@@ -7,5 +7,5 @@ Where to look:
     replay_block               what `sudare verify` computes again from
     files                      data and measurements as they are written
     page, charts, descriptions what is made from the record alone
-    auditor_copy               the complete record, for auditors
+    private_record             the complete record, for auditors
 """

@@ -55,7 +55,7 @@ def test_each_statistic_of_two_versions_is_compared_with_its_interval(twice: Pla
 
 @pytest.mark.services
 def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice: Place) -> None:
-    site = make_site(twice.workspace, None)
+    site = make_site(twice.workspace)
     client = TestClient(make_app(site), base_url="http://localhost")
     with client:
         told = client.get(f"/api/releases/{NAME}/v2").json()["tables"]

@@ -129,7 +129,6 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "synthetic-privbayes": fitters.network,
     "synthetic-gaussian-copula": lambda: factors("gaussian_copula"),
     "synthetic-latent-factors": factors,
-    "synthetic-class-gaussian": synthetic_rows.gaussians,
     "synthetic-scaled-numbers": synthetic_rows.stretched,
     "synthetic-inside-bins": synthetic_rows.looked_into,
     "synthetic-private-bins": synthetic_rows.joined,

@@ -60,7 +60,7 @@ def test_texts_that_nobody_declared_are_read_here_alone(tmp_path: Path, table: s
 @pytest.mark.parametrize(
     ("product", "says"),
     [
-        ("{kind: synthetic, generator: class_gaussian, options: {label: sex}}", ROWS),
+        ("{kind: synthetic, generator: private_evolution, options: {label: sex}}", ROWS),
         ("{kind: classifier, trainer: dp_sgd, label: sex}", f"dp_sgd, which learns from rows: {ROWS}"),
         ("{kind: synthetic, generator: none_such}", "no generator 'none_such'"),
     ],

@@ -182,7 +182,9 @@ CASES = {
     "prior": synthetic(
         "mst", more=", prior: {path: old.parquet, public_because: 'Published in 2006.'}", asks=ModelChoiceQuery
     ),
-    "class_gaussian": synthetic("class_gaussian", "label: ward, dimensions: 3", asks=SumQuery),
+    "p3gm linear": synthetic(
+        "p3gm", "label: ward, dimensions: 3, labels: components, decoder: linear, rows_about: 300", asks=SumQuery
+    ),
     "private_evolution": synthetic("private_evolution", "label: ward, members: 40, rounds: 3", asks=VoteQuery),
     "class_pictures": Case(
         "{kind: synthetic, generator: class_pictures, options: {label: shape, dimensions: 4, frequencies: 6}}",

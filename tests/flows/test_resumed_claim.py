@@ -41,7 +41,7 @@ release: visits
 contract: visits.odcs.yaml
 source: {path: visits.csv}
 charge: {account: visits, epsilon: 1, delta: 1e-7}
-product: {kind: synthetic, generator: class_gaussian, rows: 50, options: {label: ward}}
+product: {kind: synthetic, generator: gaussian_copula, rows: 50}
 publish: {to: releases/}
 """
 TABLES = """\

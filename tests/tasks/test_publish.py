@@ -16,7 +16,7 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from tasks.publish import publish
-from tasks.records.auditor_copy import AuditorCopies
+from tasks.records.private_record import AuditorRecords
 from tasks.report import report
 from tasks.verify import UnverifiedVersion, check_staged, verify
 from tests.worlds.tables import Scenario, first
@@ -60,7 +60,7 @@ def test_a_version_that_would_not_verify_is_not_published_and_its_run_goes_on(
     scenario.seeded = False
     facts = scenario.run(tmp_path)
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: scenario.clock)
-    auditors, store = AuditorCopies(tmp_path / "records", signer), tmp_path / "releases"
+    auditors, store = AuditorRecords(tmp_path / "records", signer), tmp_path / "releases"
 
     def write(staging: Path, _version: VersionEntry) -> None:
         report(facts, folder=staging, auditors=auditors)

@@ -25,7 +25,6 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_f
 from privacy.ledger.journal.signing import Signer
 from privacy.refine.tables import refine_table
 from privacy.refine.total import estimate_total, kept_total, table_sum
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.explanation import explained
 from tasks.records.facts import RunFacts
 from tasks.records.files import part_names
@@ -33,6 +32,7 @@ from tasks.records.files import tidy_tables as tidy
 from tasks.records.groups.contract_terms import SCOPE_WORDS
 from tasks.records.model.statement import FileStatement
 from tasks.records.page.words import brief, loss_unit
+from tasks.records.private_record import AuditorRecords
 from tasks.records.published_run import RunEvidence
 from tasks.report import report
 from tests.worlds.tables import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
@@ -52,7 +52,7 @@ class Reported:
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self.facts: RunFacts = scenario.run(folder / "run")
-        self.folder, self.auditors = folder / "version", AuditorCopies(folder / "records", Signer(SEED))
+        self.folder, self.auditors = folder / "version", AuditorRecords(folder / "records", Signer(SEED))
         self.folder.mkdir()
         report(self.facts, folder=self.folder, auditors=self.auditors)
         self.record = json.loads((self.folder / "record.json").read_bytes())

@@ -131,7 +131,7 @@ def held_equal(*, passed: bool) -> Iterator[None]:
         patch.setattr(secrets, "randbits", lambda bits: int.from_bytes(taken(-(-bits // 8))) >> -bits % 8)
         patch.setattr("tasks.ingest.keyed_hash", lambda *_, **__: "5" * 64)
         patch.setattr("tasks.storage.snapshot.snapshot.keyed_hash", lambda *_, **__: "5" * 64)
-        patch.setattr("tasks.records.auditor_copy.commitment", lambda *_: "6" * 64)
+        patch.setattr("tasks.records.private_record.commitment", lambda *_: "6" * 64)
         patch.setattr("flows.prepare.warm", lambda: None)
         patch.setattr("tasks.validate.validate", outcomes)
         patch.setattr(Workspace, "open_ledger", ledger)

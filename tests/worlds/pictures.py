@@ -60,7 +60,9 @@ class PictureScenario(SyntheticScenario):
     """Pictures with labels, by Gaussians of each label."""
 
     privacy: str = "{unit: {kind: row, scope: block}, adjacency: add_remove}"
-    product: str = "{kind: synthetic, generator: class_gaussian, options: {label: shape, dimensions: 8}}"
+    product: str = (
+        "{kind: synthetic, generator: class_pictures, options: {label: shape, dimensions: 8, frequencies: 12}}"
+    )
     formats: str = "[parquet]"
     release: str = "shapes"
     properties: str = PICTURE + SHAPE

@@ -277,8 +277,11 @@ def fixed() -> SyntheticScenario:
 
 
 def gaussians() -> SyntheticScenario:
-    """Noisy sums over rows instead of marginals: a centre, axes, a Gaussian for each ward; constraints."""
-    product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6, scale: declared}}"
+    """Noisy sums over rows instead of marginals: a centre, means, axes, a Gaussian for each ward; constraints."""
+    product = (
+        "{kind: synthetic, generator: p3gm, options: "
+        "{label: ward, dimensions: 6, scale: declared, labels: components, decoder: linear, rows_about: 3000}}"
+    )
     return replace(aim(), product=product, release="gaussians")
 
 
@@ -300,8 +303,8 @@ def joined() -> SyntheticScenario:
 def stretched() -> SyntheticScenario:
     """A number most of whose values lie in a small part of its range, stretched as noisy counts of norms say."""
     product = (
-        "{kind: synthetic, generator: class_gaussian, columns: [ward, floor, insured, bill], "
-        "options: {label: ward, dimensions: 3, numbers: scaled}}"
+        "{kind: synthetic, generator: p3gm, columns: [ward, floor, insured, bill], options: "
+        "{label: ward, dimensions: 3, numbers: scaled, labels: components, decoder: linear, rows_about: 3000}}"
     )
     properties = STAY.replace("[0, 12.5, 100, 900]", "[0, 1, 2, 3, 4, 5, 900]")
     return replace(aim(), product=product, properties=properties, release="stretched")

@@ -14,9 +14,9 @@ import pytest
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.publish import publish
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.explanation import published_explanation
 from tasks.records.facts import RunFacts
+from tasks.records.private_record import AuditorRecords
 from tasks.records.software import software
 from tasks.report import report
 from tasks.verification.outcomes import VerificationReport
@@ -82,7 +82,7 @@ def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) 
     facts = replace(facts, software=software()) if here else facts
     ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", draws=folder / "draws", clock=lambda: scenario.clock)
     signer = Signer(SEED)
-    auditors = AuditorCopies(folder / "records", signer)
+    auditors = AuditorRecords(folder / "records", signer)
     published = publish(
         ledger,
         signer,

@@ -52,14 +52,9 @@ function goTo(name, line) {
   area.scrollTop = Math.max(0, (line - 4) * parseFloat(getComputedStyle(area).lineHeight));
 }
 
-// How large the made-up tables are, and what is open of the form: what is closed is not drawn.
-function places(kind) {
-  return [...document.querySelectorAll(`details[data-${kind}][open]`)].map((each) => +each.dataset[kind]).slice(0, 200);
-}
-function picture() {
-  const size = get("f-size") ? Math.round(get("f-size").value) : 0;
-  const open = { open: places("picture"), tables: places("table") };
-  return size >= 1 && size <= 1e9 ? { size, ...open } : open;
+// The tables whose part of the form is open: a closed one is not drawn.
+function opened() {
+  return [...document.querySelectorAll("details[data-table][open]")].map((each) => +each.dataset.table).slice(0, 200);
 }
 
 // ---- look: plan what the editors hold, with a choice made in them
@@ -69,7 +64,7 @@ async function look(choice = null, live = false) {
   busy = true;
   const sent = Object.fromEntries(NAMES.map((name) => [name, editor(name).value]));
   const rows = parseInt(get("rows").value, 10);
-  const body = { spec: draft("spec"), contract: draft("contract"), choice, rows: rows >= 1 ? rows : null, picture: picture() };
+  const body = { spec: draft("spec"), contract: draft("contract"), choice, rows: rows >= 1 ? rows : null, open: opened() };
   try {
     const { ok, told } = await send(ROOT + "/studio/look", body);
     if (!ok) trouble(told.findings || say(words.away));
@@ -146,27 +141,23 @@ function choiceOf(element) {
   else if (group) value = [group.dataset.kind, ...[...group.querySelectorAll("input")].map((each) => each.value)].join("\n");
   return { name: choice, at, value };
 }
-// The number beside a slider may stand in a text, or only move the pictures.
-function chosenBy(number) { return number.dataset.choice ? choiceOf(number) : null; }
 function soon(action, ms) { clearTimeout(waiting); waiting = setTimeout(action, ms); }
 
 document.addEventListener("input", (event) => {
   const { target } = event;
-  if (target.dataset.slides) { const number = slid(target); soon(() => look(chosenBy(number), true), 60); }
+  if (target.dataset.slides) { const number = slid(target); soon(() => look(choiceOf(number), true), 60); }
   else if (NAMES.some((name) => target === editor(name))) { NAMES.forEach(gutter); soon(() => look(), 250); }
   else if (target.id === "rows") soon(() => look(), 250);
-  else if (target.id === "f-size") { slide(get("f-size-slider")); soon(() => look(null, true), 250); }
 });
 // A part of the form is drawn when it is opened.
 document.addEventListener("toggle", (event) => {
   const { dataset, open } = event.target;
   if (!open) return;
-  if (dataset.picture && !event.target.querySelector(".live").childElementCount) look(null, true);
   if (dataset.table && event.target.childElementCount < 2) look();
 }, true);
 document.addEventListener("change", (event) => {
   const { target } = event;
-  if (target.dataset.slides) { const number = slid(target); look(chosenBy(number), !number.dataset.choice); }
+  if (target.dataset.slides) { const number = slid(target); look(choiceOf(number)); }
   else if (target.dataset.choice && target.tagName !== "BUTTON") look(choiceOf(target));
 });
 document.addEventListener("click", (event) => {
@@ -237,7 +228,6 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target, button = form.querySelector("button[type=submit]");
   if (!form.dataset.post) return;
-  if (form.dataset.save && !(await save())) return;
   button.disabled = true;
   document.body.setAttribute("aria-busy", "true");
   const { ok, told } = await send(form.dataset.post, { ...Object.fromEntries(new FormData(form)), ...JSON.parse(button.dataset.also || "{}") });
@@ -245,9 +235,8 @@ document.addEventListener("submit", async (event) => {
   button.disabled = false;
   if (!ok) return trouble(told.findings || say(words.away));
   trouble("");
-  const { to, into } = form.dataset;
-  if (into) put(get(into), told.piece);
-  else if (to) location.href = to.endsWith("=") ? to + encodeURIComponent(told.spec) : to;
+  const { to } = form.dataset;
+  if (to) location.href = to.endsWith("=") ? to + encodeURIComponent(told.spec) : to;
   else look(NAMES.length && told.name ? { name: "account", at: "", value: told.name } : null);
 });
 

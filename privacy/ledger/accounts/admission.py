@@ -263,7 +263,7 @@ def _no_loss(
     elif all(isinstance(event, DiscreteGaussian) or pure_loss(event) is not None for event in request.events):
         remedy = (
             "of statistics: write `mechanism: laplace` and `delta: 0`; rows of a generator that sums, such as "
-            "class_gaussian, need people or days whose account is renyi (sudare budget open --help)"
+            "gaussian_copula, need people or days whose account is renyi (sudare budget open --help)"
         )
     else:
         remedy = (

@@ -95,16 +95,13 @@ def render_page(
     explanation: RecordExplanation,
     views: Views,
     code: Code = "en",
-    *,
-    auditor: bool = False,
 ) -> str:
     """Render a record as a page.
 
     Args:
-        explanation: what the public record tells people, or for auditors the full one.
+        explanation: what the public record tells people.
         views: its tables and pictures.
         code: the page's language.
-        auditor: whether this is the page for auditors, which stays in the workspace.
     Returns:
         str: HTML, self-contained; every text is escaped.
     Privacy: shows what the record shows, and released values.
@@ -120,7 +117,6 @@ def render_page(
         tn=lang.texts,
         say=lang.say,
         drawn=lang.drawn,
-        auditor=auditor,
         others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
         declared=explanation.declared,
         filled=fields,
@@ -156,7 +152,7 @@ def render_page(
         groups=explanation.groups,
         confidence=round(100 * CONFIDENCE),
         digest=_digest,
-        numbered=partial(_numbered, linked=not auditor),
+        numbered=_numbered,
         expected_from=_expected_from(record["replay"]),
         style=_page_style(views, lang),
         constants={"none": NONE, "not_available": NOT_AVAILABLE, "withheld": WITHHELD},
@@ -198,10 +194,9 @@ def _digest(value: str) -> Markup:
     return Markup('<code class="digest">{}</code>').format(value)
 
 
-def _numbered(path: str, *, linked: bool) -> Markup:
-    """Name a file of measurements by its number, linked where it lies beside."""
-    number = path[13:17]
-    return Markup('<a href="{}">{}</a>').format(path, number) if linked else Markup("{}").format(number)
+def _numbered(path: str) -> Markup:
+    """Link a file of measurements by its number."""
+    return Markup('<a href="{}">{}</a>').format(path, path[13:17])
 
 
 def _expected_from(replay: dict[str, Any]) -> str:

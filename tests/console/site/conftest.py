@@ -21,7 +21,6 @@ from console.main import execute
 from console.serve import make_site
 from console.site.app import make_app
 from console.site.asking import Site
-from console.site.auditors import Auditors
 from console.site.desk import Answer
 from console.site.server import config_for
 from tasks.storage.workspace.settings import Workspace
@@ -79,8 +78,8 @@ def _refuse_a_run(workspace: Workspace) -> None:
 
 @pytest.fixture(scope="session")
 def site(shown: Shown) -> Iterator[Site]:
-    """The site's parts, for everybody."""
-    made = make_site(shown.workspace, None)
+    """The site's parts."""
+    made = make_site(shown.workspace)
     yield made
     made.verifications.close()
     made.forecasts.close()
@@ -89,7 +88,7 @@ def site(shown: Shown) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def app(site: Site) -> FastAPI:
-    """The public rendering."""
+    """The site."""
     return make_app(site)
 
 
@@ -97,21 +96,6 @@ def app(site: Site) -> FastAPI:
 def client(app: FastAPI) -> TestClient:
     """A reader who comes for the first time: with no cookie of a language."""
     return TestClient(app, base_url="http://localhost", follow_redirects=False)
-
-
-@pytest.fixture
-def with_auditors(shown: Shown, tmp_path: Path) -> Iterator[Callable[[Auditors], TestClient]]:
-    """Make a site of its own that some auditors may see more of."""
-    made: list[Site] = []
-
-    def make(auditors: Auditors) -> TestClient:
-        site = make_site(shown.workspace, auditors)
-        made.append(site)
-        return TestClient(make_app(site), base_url="http://localhost", follow_redirects=False)
-
-    yield make
-    for each in made:
-        each.view.close()
 
 
 @dataclass(frozen=True)

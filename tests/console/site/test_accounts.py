@@ -40,7 +40,7 @@ def accounts(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         cap = ("--calculus", "pure", "--epsilon", "3", "--delta", "0", "--source", str(source), *words)
         assert execute(["budget", "open", name, *people, *cap, *at]) == 0
     assert execute(["budget", "close", "shut", *at]) == 0
-    site = make_site(workspace, None)
+    site = make_site(workspace)
     yield site, workspace.root
     site.view.close()
 

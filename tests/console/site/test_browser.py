@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from console.serve import make_site
-from console.site.auditors import Auditors, add_auditor
 from console.site.version import folder_of, verified
 from deploy.gallery import BROWSERS
 from tests.console.site.conftest import Served, Shown, answered, serving
@@ -99,7 +97,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def served(shown: Shown) -> Iterator[Served]:
     """The site with its verification done, so that no page looks again by itself."""
-    site = make_site(shown.workspace, None)
+    site = make_site(shown.workspace)
     with serving(site) as made:
         for release, number in (("adult-tables", 3), ("adult-old", 1)):
             answer = answered(lambda r=release, n=number: verified(site, folder_of(site, r, n)))  # type: ignore[misc]
@@ -209,29 +207,6 @@ def test_a_record_cannot_run_a_script_even_alone(looking: tuple[Page, list[str]]
         page.wait_for_timeout(200)
     assert [each for each in complaints if "script ran" in each] == []
     assert page.locator("h1").inner_text().count("<script>") == 1
-
-
-def test_an_auditor_enters_looks_and_leaves(looking: tuple[Page, list[str]], shown: Shown, tmp_path: Path) -> None:
-    """A wrong token is refused in words; the right one opens the refused runs; leaving closes them again."""
-    page, _ = looking
-    token = add_auditor(tmp_path / "auditors.txt", "mika")
-    with serving(make_site(shown.workspace, Auditors(tmp_path / "auditors.txt"))) as served:
-        page.goto(served.url)
-        page.get_by_role("link", name="Auditors").click()
-        for told in ("wrong", token):
-            page.get_by_label("Token").fill(told)
-            page.get_by_role("button", name="Enter").click()
-            if told == "wrong":
-                assert page.get_by_role("alert").inner_text() == "This token is nobody's."
-        page.wait_for_url(f"{served.url}/auditor")
-        page.get_by_text("secret-gate").wait_for()
-        assert page.evaluate(UNNAMED) == []
-        assert page.evaluate(LEAST_CONTRAST)[0] >= 4.5
-        with page.expect_navigation():
-            page.get_by_role("button", name="Leave").click()
-        answer = page.goto(f"{served.url}/auditor")
-        assert answer is not None
-        assert answer.status == 404
 
 
 def test_the_measures_find_what_they_are_for(looking: tuple[Page, list[str]]) -> None:

@@ -1,13 +1,9 @@
-"""The site's doors: hosts, half-open requests, HEAD, failed logins, and what is written down of auditors."""
+"""The site's doors: hosts, half-open requests and HEAD."""
 
 from __future__ import annotations
 
-import json
 import socket
-import stat
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from fastapi.routing import APIRoute
@@ -15,10 +11,8 @@ from fastapi.testclient import TestClient
 
 from console.serve import make_site
 from console.site import server
-from console.site.access_log import MOST_FAILURES, WINDOW_SECONDS, AccessLog
 from console.site.app import make_app
 from console.site.asking import Site
-from console.site.auditors import Auditors, TrustedProxy, add_auditor
 from console.site.public_address import PublicAddress, is_our_host
 from tests.console.site.conftest import Served, Shown, serving
 
@@ -59,7 +53,7 @@ def test_a_host_is_the_site_s_or_is_refused(
 
 
 def test_a_name_that_somebody_points_at_this_machine_reads_nothing(site: Site) -> None:
-    """DNS rebinding: also pages that a trusted proxy's header would open, also static files, also for two hosts."""
+    """DNS rebinding: also static files, also for two hosts."""
     app = make_app(site)
     for path in ("/", "/api/releases", "/api/accounts", "/static/site.css", "/health", "/nowhere"):
         answer = TestClient(app, base_url="http://evil.example:8350").get(path)
@@ -73,7 +67,7 @@ def test_a_name_that_somebody_points_at_this_machine_reads_nothing(site: Site) -
 @pytest.fixture
 def served_site(shown: Shown) -> Site:
     """A site of one test: a server that stops closes its site, and all tests share the other one."""
-    return make_site(shown.workspace, None)
+    return make_site(shown.workspace)
 
 
 @pytest.mark.services
@@ -144,51 +138,3 @@ def dripped(connection: socket.socket, *, drip: bool) -> bytes:
                     return b""
         except ConnectionResetError:
             return b""
-
-
-WithAuditors = Callable[[Auditors], TestClient]
-
-
-def test_logins_and_what_auditors_read_are_written_down(
-    shown: Shown, with_auditors: WithAuditors, tmp_path: Path
-) -> None:
-    """One private line each: who, from where, what. No token stands in it."""
-    folder = shown.workspace.records / "adult-tables" / "v2"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "record.auditor.json").write_text("{}")
-    token = add_auditor(tmp_path / "auditors.txt", "mika")
-    client = with_auditors(Auditors(tmp_path / "auditors.txt", TrustedProxy.read("X-Auditor", "10.1.2.3")))
-    path = "/releases/adult-tables/v2/auditor/record/record.auditor.json"
-    assert client.get(path).status_code == 404
-    assert client.post("/login", data={"token": "wrong"}).status_code == 403
-    assert client.post("/login", data={"token": token}).status_code == 303
-    assert client.get(path).status_code == 200
-    assert client.post("/logout").status_code == 303
-    log = shown.workspace.private / "site-access.log"
-    assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    lines = [json.loads(line) for line in log.read_text().splitlines()][-4:]
-    assert [line["event"] for line in lines] == ["login_failed", "login", "read", "logout"]
-    assert [line.get("auditor") for line in lines] == [None, "mika", "mika", "mika"]
-    assert lines[2]["path"] == path
-    assert token not in log.read_text()
-
-
-def test_wrong_tokens_are_limited_and_lock_nobody_out(with_auditors: WithAuditors, tmp_path: Path) -> None:
-    token = add_auditor(tmp_path / "auditors.txt", "mika")
-    client = with_auditors(Auditors(tmp_path / "auditors.txt"))
-    answers = [
-        client.post("/login", data={"token": f"wrong {turn}"}).status_code for turn in range(MOST_FAILURES + 3)
-    ]
-    assert answers == [403] * MOST_FAILURES + [429] * 3
-    assert client.post("/login", data={"token": token}).status_code == 303
-
-
-def test_the_limit_is_of_an_address_and_of_a_minute(tmp_path: Path) -> None:
-    """Beyond it nothing more is written, so that nobody can fill the disk."""
-    now = [0.0]
-    log = AccessLog(tmp_path / "log", clock=lambda: now[0])
-    assert [log.failed("192.0.2.1") for _ in range(MOST_FAILURES + 2)] == [False] * MOST_FAILURES + [True] * 2
-    assert not log.failed("192.0.2.2")
-    now[0] = WINDOW_SECONDS + 1
-    assert not log.failed("192.0.2.1")
-    assert len((tmp_path / "log").read_text().splitlines()) == MOST_FAILURES + 2

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from console.serve import make_site
 from console.site.app import make_app
-from console.site.auditors import Auditors, TrustedProxy, add_auditor
 from console.site.guard import POLICY, SANDBOXED
+from console.site.tokens import Tokens
 from tests.console.site.conftest import Shown
 from tests.console.site.test_pages import sent_raw
 
@@ -36,7 +36,7 @@ KNOWN = (
     "tables",
     "verify",
     "compare",
-    "auditor",
+    "metrics",
 )
 KNOWN += (
     "record.json",
@@ -47,7 +47,6 @@ KNOWN += (
     "checkpoints",
     "api",
     "static",
-    "login",
     "..",
     "%2e",
 )
@@ -63,7 +62,6 @@ VALUES = (
 )
 VALUES += (
     "record.html",
-    "record/record.auditor.json",
     "0",
     "1",
     "3",
@@ -89,10 +87,10 @@ def routes_of(app: FastAPI) -> list[APIRoute]:
 
 @pytest.fixture(scope="module")
 def app(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
-    """A site with every route that there can be; the header of any test client is believed."""
-    file = tmp_path_factory.mktemp("auditors") / "auditors.txt"
-    add_auditor(file, "mika")
-    return make_app(make_site(shown.workspace, Auditors(file, TrustedProxy.read("X-Auditor", "127.0.0.1"))))
+    """A site with every route that there can be."""
+    file = tmp_path_factory.mktemp("tokens") / "scrapers.txt"
+    file.touch(mode=0o600)
+    return make_app(make_site(shown.workspace, scrapers=Tokens(file)))
 
 
 @st.composite
@@ -103,9 +101,9 @@ def requests(draw: st.DrawFn, routes: list[APIRoute]) -> tuple[str, str, dict[st
     names = [each.alias for each in route.dependant.query_params]
     told = {name: draw(values) for name in (*names, "lang") if draw(st.booleans())}
     query = urlencode(told, errors="replace")
-    headers = {"X-Auditor": "mika"} if draw(st.booleans()) else {}
+    headers = {"Authorization": "Bearer x"} if draw(st.booleans()) else {}
     if draw(st.integers(0, 9)) == 0:
-        headers["Cookie"] = quote(draw(values).encode("utf-8", "replace")) + "=x; sudare_auditor=%00; sudare_lang=ja"
+        headers["Cookie"] = quote(draw(values).encode("utf-8", "replace")) + "=x; sudare_lang=ja"
     return draw(st.sampled_from(METHODS)), f"{path}?{query}" if query else path, headers
 
 
@@ -136,7 +134,7 @@ def fuzz(app: FastAPI, most: int) -> dict[str, int]:
 
 @pytest.mark.long
 def test_no_route_fails_under_made_up_requests(app: FastAPI) -> None:
-    """1,000 requests over all routes, as an auditor and as anybody; a good part of them reach a page."""
+    """1,000 requests over all routes; a good part of them reach a page."""
     assert len(routes_of(app)) > 30
     seen = fuzz(app, REQUESTS)
     assert set(seen) <= {"2", "3", "4"}, seen

@@ -265,7 +265,7 @@ def test_a_link_in_the_store_leads_nowhere(shown: Shown, tmp_path: Path) -> None
         (folder / name).symlink_to(workspace.private / "keys" / "signing.key")
     (workspace.releases / "adult-tables" / "v2" / "data").rename(tmp_path / "data")
     (workspace.releases / "adult-tables" / "v2" / "data").symlink_to(tmp_path / "data")
-    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
+    client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
     assert client.get("/releases/adult-tables/v3/files/record.json").status_code == 404
     assert client.get("/releases/adult-tables/v3/files/data/age.parquet").status_code == 404
     assert client.get("/releases/adult-tables/v2/files/data/age.parquet").status_code == 404
@@ -277,7 +277,7 @@ def test_a_manifest_that_is_not_the_published_one_hides_the_folder(shown: Shown,
     manifest = workspace.releases / "adult-tables" / "v3" / "MANIFEST.json"
     manifest.chmod(0o644)
     manifest.write_bytes(manifest.read_bytes() + b"\n")
-    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
+    client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
     page = client.get("/releases/adult-tables/v3")
     assert "not the one that was published" in page.text
     assert client.get("/releases/adult-tables/v3/files/record.json").status_code == 404
@@ -286,7 +286,7 @@ def test_a_manifest_that_is_not_the_published_one_hides_the_folder(shown: Shown,
 def test_a_version_whose_folder_is_gone_is_named_and_nothing_of_it_is_offered(shown: Shown, tmp_path: Path) -> None:
     workspace = copied(shown.workspace, tmp_path / "w")
     (workspace.releases / "adult-tables" / "v3").rename(tmp_path / "elsewhere")
-    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
+    client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
     page = client.get("/releases/adult-tables/v3")
     assert (page.status_code, client.get("/releases/adult-tables/v3/verify").status_code) == (200, 404)
     assert "not in this store" in page.text
@@ -298,7 +298,7 @@ def test_a_version_that_is_just_being_published_is_not_there_yet(shown: Shown, t
     workspace = copied(shown.workspace, tmp_path / "w")
     folder = workspace.releases / "adult-tables" / "v3"
     folder.rename(folder.with_name(".staging-v3"))
-    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
+    client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
     assert client.get("/releases/adult-tables/v3").status_code == 404
     assert [each["version"] for each in client.get("/api/releases/adult-tables").json()["versions"]] == [2, 1]
     listed = {each["release"]: each for each in client.get("/api/releases").json()["releases"]}
@@ -319,7 +319,7 @@ def test_verification_is_live_and_notices_a_changed_file(shown: Shown, site: Sit
     good = answered(lambda: verified(site, folder_of(site, "adult-tables", 3)))
     assert (good.state, good.value["ok"]) == ("done", True)
     workspace = copied(shown.workspace, tmp_path / "w")
-    other = make_site(workspace, None)
+    other = make_site(workspace)
     client = TestClient(make_app(other), base_url="http://localhost")
     with client:
         table = workspace.releases / "adult-tables" / "v3" / "data" / "age.csv"
@@ -434,11 +434,16 @@ def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(c
     assert f"Account {ACCOUNT} was opened for adults, 1994: at most ε 3 at δ 1e-9 may ever be lost." in page
 
 
+<<<<<<< HEAD
 @pytest.mark.long
 def test_what_is_for_auditors_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:
     """Where nobody is an auditor there is no login, and no page and no search tells of refused runs or sources."""
     for path in ("/login", "/logout", "/auditor", "/releases/adult-tables/v3/auditor", "/api/auditor"):
         assert client.get(path).status_code == 404, path
+=======
+def test_what_is_private_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:
+    """No page and no search tells of refused runs or sources."""
+>>>>>>> main
     source = str(shown.place.adult / "adult.parquet")
     everything = [*PAGES, *(f"/journal/{n}" for n in range(client.get("/api/journal").json()["size"]))]
     everything += ["/journal?kind=gate_failed", "/journal?kind=source_bound", f"/journal?run={source}"]
@@ -471,7 +476,7 @@ def test_the_language_is_kept_in_a_cookie(client: TestClient) -> None:
 def test_a_ledger_that_does_not_answer_is_told_in_words(shown: Shown, tmp_path: Path) -> None:
     """503 with words for people, and nothing of the database's own message."""
     workspace = copied(shown.workspace, tmp_path / "w")
-    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
+    client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
     with closing(sqlite3.connect(workspace.private / "ledger.sqlite")) as ledger:
         ledger.execute("DROP TABLE journal_head")
     answer = client.get("/journal")

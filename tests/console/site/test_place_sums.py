@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from console.site import place_sums
-from console.site.asking import NotThere, Viewer
+from console.site.asking import NotThere
 from console.site.place_sums import conditions_of, sums_page
 from tests.tasks.verification.forgery import load
 from tests.worlds.spines import with_totals
 from tests.worlds.statistics import pure
 from tests.worlds.versions import Version, Worlds
-
-VIEWER = Viewer("en", None)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def page(version: Version, monkeypatch: pytest.MonkeyPatch, *picked: str, where:
     monkeypatch.setattr(place_sums, "folder_of", lambda *_: folder)
     monkeypatch.setattr(place_sums, "head_of", lambda *_: {"release": "wings", "version": 1})
     site: Any = SimpleNamespace(folders=SimpleNamespace(record=lambda _: record))
-    return dict(sums_page(site, VIEWER, "wings", 1, picked, where).payload)
+    return dict(sums_page(site, "wings", 1, picked, where).payload)
 
 
 def test_what_is_picked_and_typed_is_one_sum() -> None:

@@ -120,7 +120,7 @@ def test_fifty_readers_see_whole_versions_only_while_five_runs_publish(tmp_path:
         )
         bind(ledger, "2024")
     ended, wrong = threading.Event(), list[str]()
-    with serving(make_site(workspace, None)) as served, ThreadPoolExecutor(READERS) as pool:
+    with serving(make_site(workspace)) as served, ThreadPoolExecutor(READERS) as pool:
         reading = [pool.submit(Reader(served.url, wrong).read, ended.is_set, seed) for seed in range(READERS)]
         with ThreadPoolExecutor(RUNS) as runs:
             publishing = [runs.submit(publish_versions, workspace, f"release-{number}") for number in range(RUNS)]

@@ -58,30 +58,3 @@ def test_without_a_ledger_it_makes_none(shown: Shown, typed: Typed, tmp_path: Pa
     assert said.code == 1
     assert "there is no ledger" in said.err
     assert not (bare.private / "ledger.sqlite").exists()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--auditor-header", "X-Auditor"),
-        ("--trusted-proxy", "127.0.0.1"),
-        ("--auditor-header", "X-Auditor", "--trusted-proxy", "somewhere"),
-        ("--auditors", "missing.txt"),
-        ("--add-auditor", "mika"),
-    ],
-)
-def test_terms_that_prove_nothing_are_refused(shown: Shown, typed: Typed, words: tuple[str, ...]) -> None:
-    said = typed("serve", *words, at=shown.workspace)
-    assert said.code == 2
-    assert "allowed:" in said.err
-
-
-def test_a_token_is_shown_once_and_its_file_must_be_the_owner_s(shown: Shown, typed: Typed, tmp_path: Path) -> None:
-    file = tmp_path / "auditors.txt"
-    said = typed("serve", "--auditors", str(file), "--add-auditor", "mika", "--json", at=shown.workspace)
-    assert said.code == 0
-    assert said.json["token"] not in file.read_text()
-    file.chmod(0o644)
-    said = typed("serve", "--auditors", str(file), at=shown.workspace)
-    assert said.code == 2
-    assert "chmod 600 auditors.txt" in said.err

@@ -35,7 +35,7 @@ def test_a_run_that_was_never_published_is_public_as_the_limit_says(shown: Shown
     """Release and status on the account's page, and in the journal marks that tell the two snapshots apart."""
     workspace = copied(shown.workspace, tmp_path / "w")
     _crash_twice(workspace)
-    client = TestClient(make_app(make_site(workspace, None)), base_url="http://localhost")
+    client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
     charges = client.get("/api/account", params={"name": "adult-1994"}).json()["charges"]
     assert [each["status"] for each in charges if each["release"] == "adult-never"] == ["opened", "opened"]
     found = client.get("/api/journal", params={"release": "adult-never", "kind": "charge_reserved"}).json()["entries"]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
@@ -166,68 +164,20 @@ def test_form_and_yaml_are_in_step_both_ways(
     assert complaints == []
 
 
-def test_a_made_up_table_follows_its_slider_and_says_what_it_is(
+def test_a_part_of_the_form_is_drawn_when_it_is_opened(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
 ) -> None:
-    """The first picture is open; a larger made-up table changes it, and no text; a closed one is empty."""
+    """Columns and share of a table; the texts stay as they are."""
     browser, complaints = context
     with opened(*place_of_studio) as made:
         page = entered(browser, made, "/studio?spec=tables.yaml")
         texts = [page.get_by_label(name, exact=True).input_value() for name in ("Spec", "Contract")]
-        drawn = page.locator("#drawn-0")
-        assert "No row of yours is in it." in drawn.inner_text()
-        assert "±9" in drawn.inner_text()
-        page.get_by_label("Rows of the made-up tables, from few to many").focus()
-        page.keyboard.press("ArrowRight")
-        expect(drawn).to_contain_text("With 18,000 rows", timeout=LONG)
-        assert page.locator("#f-size").input_value() == "18000"
-        assert [page.get_by_label(name, exact=True).input_value() for name in ("Spec", "Contract")] == texts
-        assert page.locator("#drawn-1 table").count() == 0
-        page.locator("#picture-1 summary").click()
-        page.locator("#drawn-1 table").wait_for()
         assert "right at most 74 times out of 100" in page.locator("#right").inner_text()
+        assert page.locator("#table-1 input").count() == 0
         page.locator("#table-1 summary").click()
         page.get_by_text("No side is more private").wait_for()
-        assert page.locator("#picture-1[open] table").count() == 1
+        assert [page.get_by_label(name, exact=True).input_value() for name in ("Spec", "Contract")] == texts
     assert complaints == []
-
-
-def test_a_public_stand_in_is_drawn_and_a_confidential_one_refused(
-    context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
-    """A file with a reason: its counts and a release of them. The source itself is refused; nothing is charged."""
-    browser, complaints = context
-    folder, workspace = place_of_studio
-    rows = pq.read_table(folder / "adult.parquet")
-    pq.write_table(rows.take(list(range(0, rows.num_rows, 2))), folder / "older.parquet")
-    with opened(folder, workspace) as made:
-        page = entered(browser, made, "/studio?spec=tables.yaml")
-        choose(page, "ε", "0.5")
-        page.get_by_role("combobox", name="Public table").select_option("older.parquet")
-        page.get_by_role("textbox", name="Why its rows are public").fill(
-            "an older extract that was published in 1992"
-        )
-        page.get_by_role("button", name="Save, and try it").click()
-        tried = page.locator("#tried")
-        expect(tried).to_contain_text("at ε 0.5", timeout=LONG)
-        assert "an older extract that was published in 1992" in tried.inner_text()
-        table = page.get_by_role("region", name="The stand-in's table of education × income")
-        own = [int(text.replace(",", "")) for text in table.locator("tbody td:nth-of-type(2)").all_inner_texts()]
-        assert own == sorted(own, reverse=True)
-        assert own[0] == max(
-            rows.take(list(range(0, rows.num_rows, 2)))
-            .group_by(["education", "income"])
-            .aggregate([([], "count_all")])["count_all"]
-            .to_pylist()
-        )
-        assert page.evaluate(UNNAMED) == []
-        page.get_by_role("combobox", name="Public table").select_option("adult.parquet")
-        page.get_by_role("button", name="Save, and try it").click()
-        trouble = page.locator("#trouble")
-        expect(trouble).to_contain_text("a source that the ledger has bound to people", timeout=LONG)
-    with closing(workspace.open_ledger()) as ledger:
-        assert ledger.charges() == ()
-    assert complaints == ["Failed to load resource: the server responded with a status of 400 (Bad Request)"]
 
 
 def test_texts_that_mean_missing_are_chosen(context: tuple[BrowserContext, list[str]], tmp_path: Path) -> None:

@@ -73,10 +73,8 @@ class Rows:
 def run_of(place: Place, name: str, **options: Any) -> Run:
     domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
     task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
-    wanted = {"label": "defaults", **options}
-    if name != "class_gaussian":
-        wanted |= {"rows_about": 8000}
-    if name != "class_gaussian" and options.get("decoder") != "linear":
+    wanted = {"label": "defaults", "rows_about": 8000, **options}
+    if options.get("decoder") != "linear":
         wanted |= {"epochs": 5, "hidden": (16,), "checkpoints": 2}
     return start(place, generator(name), task, **wanted)
 
@@ -110,12 +108,11 @@ def planned(name: str, layout: RowLayout, **options: Any) -> GeneratorPlan:
     """Plan for labels `defaults`."""
     domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
     task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(8), Fraction(1, 10**5), None, layout)
-    rows = {} if name == "class_gaussian" else {"rows_about": 100_000}
     made = generator(name)
-    return made.plan(task, made.options(label="defaults", **rows, **options))
+    return made.plan(task, made.options(label="defaults", rows_about=100_000, **options))
 
 
-@pytest.mark.parametrize("name", ["p3gm", "ae", "class_gaussian"])
+@pytest.mark.parametrize("name", ["p3gm", "ae"])
 @pytest.mark.parametrize("numbers", ["bins", "scaled"])
 def test_how_numbers_enter_is_refused_where_there_are_none(name: str, numbers: str) -> None:
     """It passed in silence and did nothing; `auto` says what is done with numbers if there are any."""
@@ -175,14 +172,14 @@ def test_the_event_and_the_plan_do_not_depend_on_how_numbers_enter(sqlite_place:
     assert plans[0] == plans[1] == plans[2]
 
 
-@pytest.mark.parametrize("name", ["p3gm", "ae", "class_gaussian"])
+@pytest.mark.parametrize("name", ["p3gm", "ae"])
 def test_the_plan_names_the_numbers_that_enter_by_their_bins(name: str) -> None:
     domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
     task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
-    made, given = generator(name), {} if name == "class_gaussian" else {"rows_about": 8000}
+    made = generator(name)
 
     def notes(numbers: str) -> list[str]:
-        plan = made.plan(task, made.options(label="defaults", numbers=numbers, **given))
+        plan = made.plan(task, made.options(label="defaults", rows_about=8000, numbers=numbers))
         return [note.rpartition(": ")[2] for note in plan.notes if "places of their bins" in note]
 
     assert [notes(each) for each in ("auto", "bins", "scaled")] == [["income, savings"], ["income, savings, age"], []]
@@ -215,14 +212,13 @@ def test_a_handle_takes_no_layout_of_other_columns_or_cells(other: RowLayout) ->
         Rows(table(10)).rows().with_layout(other)
 
 
-@pytest.mark.parametrize("name", ["p3gm", "ae", "class_gaussian"])
+@pytest.mark.parametrize("name", ["p3gm", "ae"])
 def test_another_word_is_refused_with_those_that_are_allowed(name: str) -> None:
     with pytest.raises(ValidationError, match="'auto', 'bins' or 'scaled'"):
         generator(name).options(label="defaults", rows_about=8000, numbers="ranks")
 
 
 METHODS: list[tuple[str, dict[str, Any]]] = [
-    ("class_gaussian", {}),
     ("p3gm", {"decoder": "linear", "labels": "components"}),
     ("p3gm", {"decoder": "trained"}),
     ("ae", {"decoder": "trained"}),

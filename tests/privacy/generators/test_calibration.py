@@ -46,7 +46,6 @@ TRAINED = {"rows_about": 30_000, "epochs": 2, "batch": 3000, "hidden": (), "chec
 GENERATORS: dict[str, dict[str, Any]] = {
     "ae": {**TRAINED, "dimensions": 2},
     "aim": {},
-    "class_gaussian": {"label": "sex"},
     "dp_gm": {**TRAINED, "clusters": 2, "latent": 1, "encoder_hidden": ()},
     "fixed": {"cliques": [["age"], ["sex"]]},
     "independent": {},

@@ -110,6 +110,12 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, components: int)
     assert (first.model.sample(50, seed=1) == again.model.sample(50, seed=1)).all()
 
 
+def test_a_public_total_is_the_number_of_rows(sqlite_place: Place) -> None:
+    asked = question(adjacency="replace_one", public_total=6000)
+    run = start(sqlite_place, ClassPictures(), asked, label="kind", dimensions=8, frequencies=20)
+    assert run.fit(Rows(table())).model.rows == 6000  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("components", [None, 4])
 @pytest.mark.parametrize("rows", [0, 1, 40])
 def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int, components: int | None) -> None:

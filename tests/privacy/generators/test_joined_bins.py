@@ -367,7 +367,7 @@ def test_a_model_of_joined_bins_reads_back_and_a_strangers_is_refused() -> None:
         read_model("filled", {**values, "joined": ["town"]}, arrays)
 
 
-@pytest.mark.parametrize("name", ["class_gaussian", "latent_factors", "vae", "auto"])
+@pytest.mark.parametrize("name", ["p3gm", "latent_factors", "vae", "auto"])
 def test_generators_that_cannot_count_joined_bins_are_refused_before_a_charge(made: Contract, name: str) -> None:
     question, chosen = task(made), generator(name)
     with pytest.raises(CannotGenerate, match=r"private, which .* cannot take; allowed: a generator of marginals"):

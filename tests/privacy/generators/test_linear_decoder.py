@@ -131,7 +131,7 @@ def test_sums_alone_are_planned_under_every_relation_and_trainings_are_not(terms
     plain = {(event.moves[0], len(event.moves)) for event in alone if isinstance(event, DiscreteGaussian)}
     k, parts = asked.rows_per_unit, 1 + (asked.adjacency == "replace_one")
     assert moves == {(k * move, parts * count) for move, count in plain}
-    with pytest.raises(CannotGenerate, match="write decoder: linear, or take class_gaussian"):
+    with pytest.raises(CannotGenerate, match="or take decoder: linear"):
         made.plan(asked, made.options(label="kind", rows_about=20_000))
 
 

@@ -19,7 +19,7 @@ from privacy.generators.resolved_options import default_values, non_default_opti
 
 CRITERIA = [{"kind": "worst_marginal", "ways": 1, "at_most": 0.1}]
 LEAST: dict[str, dict[str, Any]] = {
-    **{name: {"label": "ward"} for name in ("class_gaussian", "class_pictures")},
+    "class_pictures": {"label": "ward"},
     **{name: {"rows_about": 900} for name in ("ae", "p3gm", "vae", "dp_gm", "dp_sgd", "anonymized_learning")},
     "fixed": {"cliques": [["ward"]]},
     "first_accepted": {"criteria": CRITERIA, "candidates": [{"generator": "aim"}, {"generator": "privbayes"}]},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from privacy.learning.mixture import (
     Covariance,
     Measure,
     Mixture,
-    class_gaussians,
     fit_mixture,
     initial_mixture,
     maximised,
@@ -159,23 +157,6 @@ def test_each_label_gets_its_own_components() -> None:
         mine = begin.owners == label
         mean = made.weights[mine] @ made.means[mine] / made.weights[mine].sum()
         np.testing.assert_allclose(mean, MEANS[label] - 0.5, atol=0.01)
-
-
-@pytest.mark.parametrize("kind", ["full", "diagonal"])
-def test_class_gaussians_are_the_classes_moments(kind: Any) -> None:
-    codes, ball = clouds(), plane()
-    statistic = Moments(ball, LabelCodes("label", 3), ("counts", "sums", kind))
-    made = class_gaussians(
-        statistic.blocks(statistic.total(codes, PLANE)), bound=float(ball.bound), floor=1e-5, least=10
-    )
-    points = ball.vectors(codes, PLANE) * ball.unit
-    for label in range(3):
-        mine = points[codes[:, 2] == label]
-        spread = np.cov(mine.T, bias=True) if kind == "full" else mine.var(axis=0)
-        np.testing.assert_allclose(made.means[label], mine.mean(axis=0), atol=1e-9)
-        np.testing.assert_allclose(made.covariances[label], spread, atol=1e-9)
-    assert made.owners is not None
-    assert made.owners.tolist() == [0, 1, 2]
 
 
 def test_what_noise_spoils_is_put_right() -> None:

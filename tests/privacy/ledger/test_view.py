@@ -189,7 +189,6 @@ def test_what_stands_charged_to_an_account_is_what_it_has_spent(past: Ledger, pl
     assert {each.run_key for each in view.spent("people-2024")} == {"run-0", "run-2", "run-4", "run-5"}
     assert [line.version for line in view.charges("people-2024", limit=9)] == [None, None, 2, 1, 1]
     assert view.accounts(limit=1, after="people-2023") == (past.account("people-2024"),)
-    assert view.sources(past.account("people-2024")) == ("file:2024.parquet",)
     assert past.account("people-2024").spent == 3 * PICO // 4 + PICO // 2
     view.close()
 

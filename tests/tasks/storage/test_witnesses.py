@@ -20,8 +20,8 @@ from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.terms import VersionEntry
 from tasks.publish import Publication, publish
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.facts import RunFacts
+from tasks.records.private_record import AuditorRecords
 from tasks.report import report
 from tasks.storage.witnesses import TooFewWitnesses, Witnesses, read_witnesses
 from tasks.verification.outcomes import CheckerTerms
@@ -43,7 +43,7 @@ class Unpublished:
     ledger: Ledger
 
     def publish(self, witnesses: Witnesses | None) -> Publication:
-        auditors = AuditorCopies(self.folder / "records", SIGNER)
+        auditors = AuditorRecords(self.folder / "records", SIGNER)
 
         def write(staging: Path, version: VersionEntry) -> None:
             report(self.facts, folder=staging, auditors=auditors)

@@ -13,8 +13,8 @@ import pytest
 from contracts.canonical import readable_json
 from contracts.errors import SpecRefused
 from privacy.ledger.journal.signing import Signer, key_id
-from tasks.records.auditor_copy import AuditorCopies
 from tasks.records.model.auditor_statements import PURPOSE, commitment
+from tasks.records.private_record import AuditorRecords
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, forge, load, told
 from tests.worlds.tables import second
@@ -147,15 +147,15 @@ def test_a_file_that_is_not_there_is_refused(version: Version, tmp_path: Path) -
 def test_a_record_that_is_there_keeps_its_salt_and_another_is_replaced(sealed: Path, tmp_path: Path) -> None:
     """The same public record: the same bytes again. A record of somebody else, or of another run, gives way."""
     record = load(sealed)["record"]
-    auditors = AuditorCopies(tmp_path / "records", Signer(bytes(32)))
-    first, _ = auditors.seal(record)
-    path = auditors.place(record) / NAME
+    auditors = AuditorRecords(tmp_path / "records", Signer(bytes(32)))
+    first = auditors.keep(record)
+    path = auditors.path(record)
     content = path.read_bytes()
-    assert auditors.seal(record)[0] == first
+    assert auditors.keep(record) == first
     assert path.read_bytes() == content
     path.write_bytes(sealed.read_bytes())
-    second_time, _ = auditors.seal(record)
+    second_time = auditors.keep(record)
     assert second_time != first
     assert json.loads(path.read_bytes())["key_id"] == key_id(Signer(bytes(32)).public_key)
-    assert auditors.seal({**record, "declared": []})[0] != second_time
+    assert auditors.keep({**record, "declared": []}) != second_time
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -13,8 +13,8 @@ from tests.worlds.synthetic_rows import aim
 from tests.worlds.versions import Version, Worlds
 
 PRODUCT = (
-    "{kind: synthetic, generator: class_gaussian, columns: [ward, insured, bill], "
-    "options: {label: ward, numbers: bins}}"
+    "{kind: synthetic, generator: p3gm, columns: [ward, insured, bill], options: "
+    "{label: ward, numbers: bins, labels: components, decoder: linear, rows_about: 3000}}"
 )
 
 

@@ -146,7 +146,7 @@ def test_what_does_not_go_with_copies_names_its_line_and_charges_nothing(keys: s
     assert not (tmp_path / "ledger.sqlite").exists(), "a refused spec reaches no ledger"
 
 
-@pytest.mark.parametrize("generator", ["latent_factors", "class_gaussian, options: {label: ward, dimensions: 3}"])
+@pytest.mark.parametrize("generator", ["latent_factors", "gaussian_copula"])
 def test_a_generator_whose_model_cannot_be_drawn_again_is_refused_by_name(generator: str, tmp_path: Path) -> None:
     with pytest.raises(SpecRefused) as refused:
         scenario(f"generator: {generator}").prepared(tmp_path)

@@ -189,7 +189,7 @@ def refusals(folder: Path, product: str, formats: str = "[parquet]", charge: str
 def test_generators_that_measure_marginals_refuse_pictures_in_the_plan(tmp_path: Path, generator: str) -> None:
     said = refusals(tmp_path, f"{{kind: synthetic, generator: {generator}}}")
     assert f"'picture' holds pictures, which '{generator}' cannot make" in said
-    assert "class_gaussian" in said
+    assert "class_pictures" in said
 
 
 def test_tables_and_csv_refuse_pictures(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ def test_tables_and_csv_refuse_pictures(tmp_path: Path) -> None:
     said = refusals(tmp_path, tables)
     assert "product.tables[1].columns[1]" in said
     assert "a picture has no cells to count" in said
-    gaussians = "{kind: synthetic, generator: class_gaussian, options: {label: shape}}"
-    assert "csv with 'picture', a column of pictures" in refusals(tmp_path, gaussians, "[parquet, csv]")
+    pictures = "{kind: synthetic, generator: class_pictures, options: {label: shape}}"
+    assert "csv with 'picture', a column of pictures" in refusals(tmp_path, pictures, "[parquet, csv]")
 
 
 @pytest.fixture(scope="module")

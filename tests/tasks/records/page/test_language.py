@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tasks.records.charts.drawing import Drawing
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.page.language import Language, language
 from tests.catalogues import catalogue
-from tests.tasks.verification.forgery import load
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.federated_runs import released
 from tests.worlds.federations import FEDERATION, GENERATOR, MARGINALS, TABLES
@@ -234,16 +232,3 @@ def test_the_pages_name_each_other(versions: dict[str, Version]) -> None:
     assert 'href="record.ja.html" hreflang="ja"' in english
     assert 'href="record.html" hreflang="en"' in japanese
     assert "差分プライバシー" in japanese
-
-
-def test_the_auditors_page_has_what_is_withheld_and_only_the_owner_reads_it(versions: dict[str, Version]) -> None:
-    private = versions["guild"].folder.parents[2] / "records"
-    [path] = private.rglob("record.auditor.html")
-    [record] = private.rglob("record.auditor.json")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    page = path.read_text(encoding="utf-8")
-    hidden = load(record)["record"]["auditor"]["source.source"]
-    assert f">{hidden}" in page
-    assert "For auditors only" in page
-    assert 'href="data/' not in page
-    assert "withheld" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL).replace("are withheld", "")

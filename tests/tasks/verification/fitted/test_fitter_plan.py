@@ -11,8 +11,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from privacy.generators.class_gaussian import ClassGaussian, ClassGaussianOptions
+from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.options import Options
+from privacy.generators.p3gm import P3gm
 from privacy.generators.registry import FitterRegistry
 from privacy.generators.release_plan import FittedPlan
 from tasks.records.explanation import published_explanation
@@ -23,7 +24,8 @@ from tasks.verify import verify
 from tests.tasks.verification.draws.test_training_draws import OPTIONS, trained
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
 from tests.worlds.classifiers import dp_sgd
-from tests.worlds.synthetic_rows import SyntheticScenario, aim, gaussians
+from tests.worlds.pictures import PictureScenario
+from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import AnyScenario, Version, Worlds
 
 GENERATOR = "replay.product.generator"
@@ -69,7 +71,7 @@ def copied(worlds: Worlds, scenario: AnyScenario, folder: Path) -> Version:
         (columns, "generator", "privbayes", GENERATOR),
         (columns, "generator", "aim", GENERATOR),
         (columns, "generator", "my_generator_with_proofs", GENERATOR),
-        (gaussians, "generator", "mst", READ_OPTIONS),
+        (PictureScenario, "generator", "mst", READ_OPTIONS),
         (dp_sgd, "trainer", "learning_first", READ_OPTIONS),
         (dp_sgd, "trainer", "trained_with_proofs", "replay.product.trainer"),
     ],
@@ -114,13 +116,18 @@ def test_a_name_of_the_same_plan_is_the_publishers_word_until_the_fit_was_made_a
         assert GENERATOR not in deep.word
 
 
+WRITTEN = {"label": "ward", "dimensions": 6, "labels": "components", "decoder": "linear", "rows_about": 3000}
+
+
 def classes() -> SyntheticScenario:
     """A count of norms is drawn because numbers are stretched, which nobody wrote."""
-    product = "{kind: synthetic, generator: class_gaussian, options: {label: ward, dimensions: 6}}"
+    product = (
+        f"{{kind: synthetic, generator: p3gm, options: {{{', '.join(f'{k}: {v}' for k, v in WRITTEN.items())}}}}}"
+    )
     return replace(aim(), product=product, release="classes")
 
 
-class LaterOptions(ClassGaussianOptions):
+class LaterOptions(PhasedOptions):
     """What a later version could give those that write nothing."""
 
     scale: Literal["measured", "declared"] = "declared"
@@ -130,17 +137,16 @@ def as_written(record: Json) -> None:
     """State the options as they were written, as older versions did, and the whole ones beside."""
     whole = record["replay"]["product"]["options"]
     told(record, "fields.product.options", dict(whole))
-    record["replay"]["product"]["options"] = {name: whole[name] for name in ("label", "dimensions")}
+    record["replay"]["product"]["options"] = {name: whole[name] for name in WRITTEN}
 
 
 @pytest.mark.long
 def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
     """All options stand in it: what is planned and fitted again is what was charged and published."""
     version = worlds.published(classes(), here=True)
-    assert load(version.folder / "record.json")["replay"]["product"]["options"] == {
-        **{"label": "ward", "dimensions": 6, "clip": None, "scale": "measured", "numbers": "auto"}
-    }
-    monkeypatch.setattr(ClassGaussian, "options", LaterOptions)
+    stated = load(version.folder / "record.json")["replay"]["product"]["options"]
+    assert stated == {**stated, **WRITTEN, "clip": None, "scale": "measured", "numbers": "auto"}
+    monkeypatch.setattr(P3gm, "options", LaterOptions)
     report = verify(version.folder, public_key=version.key, deep=True)
     assert report.ok, report.findings
     assert {f"{READ_OPTIONS}.scale", f"{READ_OPTIONS}.dimensions"} <= set(
@@ -152,7 +158,7 @@ def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_pat
     """A default that changes must not make a due run be charged again: the digest is of what was written."""
     spec, _, plan, ledger = classes().prepared_of(tmp_path, FittedPlan)
     ledger.close()
-    assert spec.product_options == {"label": "ward", "dimensions": 6}
+    assert spec.product_options == WRITTEN
     assert set(plan.resolved_options) > set(spec.product_options)
     version = worlds.published(classes(), here=True)
     assert load(version.folder / "record.json")["replay"]["spec_digest"] == spec.digest
@@ -175,7 +181,7 @@ def test_options_as_they_were_written_hold_until_a_default_changes(
     assert report.ok, report.findings
     explanation = published_explanation(lambda name: (version.folder / name).read_bytes())
     assert explanation.values["product.options"]["scale"] == "measured"
-    monkeypatch.setattr(ClassGaussian, "options", LaterOptions)
+    monkeypatch.setattr(P3gm, "options", LaterOptions)
     (finding,) = verify(version.folder, public_key=version.key).findings
     assert (finding.field, finding.remedy.startswith(OTHER)) == (GENERATOR, True)
     assert ("ask the publisher, and verify with 0.0.9 too" in finding.remedy) == (made == "0.0.9")
