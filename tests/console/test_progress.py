@@ -74,6 +74,7 @@ def test_a_running_step_has_a_bar_on_a_terminal() -> None:
     assert "25%" in screen.getvalue()
 
 
+@pytest.mark.services
 def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
     """An exception there could leave a lock of logging taken for good, and the command would never end."""
     handled = []

@@ -56,6 +56,7 @@ def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
 
 
 @pytest.mark.services
+@pytest.mark.services
 def test_work_that_fails_or_dies_says_only_that(desk: Desk) -> None:
     failed = answered(lambda: desk.ask("fail", "fail"))
     assert (failed.state, failed.value) == ("failed", None)
@@ -71,6 +72,7 @@ def test_when_too_many_wait_the_next_is_told_so() -> None:
     assert desk.ask("closed", "d") == Answer("busy")
 
 
+@pytest.mark.services
 @pytest.mark.services
 def test_an_old_answer_is_shown_while_it_is_worked_out_again() -> None:
     """Every answer is old at once here: the first stays until the second is there."""

@@ -142,6 +142,7 @@ def test_no_route_fails_under_made_up_requests(app: FastAPI) -> None:
     assert min(seen["2"], seen["4"]) > REQUESTS // 20
 
 
+@pytest.mark.long
 def test_the_fuzz_finds_a_route_that_fails() -> None:
     """The wrong case: a route that divides by a number that is asked for, and one that forgets the headers."""
     broken = FastAPI()

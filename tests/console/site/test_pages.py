@@ -100,6 +100,7 @@ def _query(path: str) -> dict[str, str]:
     return dict(part.split("=") for part in path.partition("?")[2].split("&") if part)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("path", PAGES)
 def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(client: TestClient, path: str) -> None:
     answer = client.get(path)
@@ -434,16 +435,9 @@ def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(c
     assert f"Account {ACCOUNT} was opened for adults, 1994: at most ε 3 at δ 1e-9 may ever be lost." in page
 
 
-<<<<<<< HEAD
 @pytest.mark.long
-def test_what_is_for_auditors_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:
-    """Where nobody is an auditor there is no login, and no page and no search tells of refused runs or sources."""
-    for path in ("/login", "/logout", "/auditor", "/releases/adult-tables/v3/auditor", "/api/auditor"):
-        assert client.get(path).status_code == 404, path
-=======
 def test_what_is_private_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:
     """No page and no search tells of refused runs or sources."""
->>>>>>> main
     source = str(shown.place.adult / "adult.parquet")
     everything = [*PAGES, *(f"/journal/{n}" for n in range(client.get("/api/journal").json()["size"]))]
     everything += ["/journal?kind=gate_failed", "/journal?kind=source_bound", f"/journal?run={source}"]

@@ -73,9 +73,6 @@ def test_a_name_that_is_no_text_breaks_no_page(client: TestClient, studio: Studi
         assert (answer.status_code, "what its page sends" in answer.json()["findings"]) == (400, True)
 
 
-<<<<<<< HEAD
-@pytest.mark.long
-=======
 def test_the_page_of_a_spec_shows_its_plan(client: TestClient) -> None:
     """What the form shows of it: chances, and the interval of each table."""
     shown = client.get("/studio", params={"spec": "tables.yaml"})
@@ -84,7 +81,7 @@ def test_the_page_of_a_spec_shows_its_plan(client: TestClient) -> None:
     assert "±9" in shown.text
 
 
->>>>>>> main
+@pytest.mark.long
 def test_a_text_without_end_has_no_form_and_no_plan(client: TestClient) -> None:
     """Aliases that multiply, typed into the editor."""
     looked = sent(client, "/studio/look", {"spec": {"name": "bad.yaml", "text": bomb()}})

@@ -117,6 +117,7 @@ def test_intervals_hold_given_that_the_key_is_published(epsilon: Fraction, delta
 
 
 @pytest.mark.long
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

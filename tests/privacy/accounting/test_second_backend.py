@@ -90,6 +90,7 @@ def test_continuous_noise_agrees_with_the_exact_profile(noise_multiplier: Fracti
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("noise_multiplier", "chance"), [(Fraction(1), Fraction(1, 100)), (Fraction(3), TENTH)])
 def test_sampled_noise_agrees_with_the_librarys_accountant(noise_multiplier: Fraction, chance: Fraction) -> None:
     """dp_accounting's PLDAccountant for the same steps, on its own grid: within 1 %."""

@@ -155,12 +155,8 @@ def test_a_trained_decoder_gives_numbers_near_their_own(sqlite_place: Place, sca
     assert (0.003 < spread < 0.02) == (scale == "measured"), spread
 
 
-<<<<<<< HEAD
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["class_gaussian", "p3gm", "ae"])
-=======
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
->>>>>>> main
 @pytest.mark.parametrize("fill", [0.2, 0.01])
 def test_the_plan_knows_all_draws_before_any_data(sqlite_place: Place, name: str, fill: float) -> None:
     """Whatever the rows are: the factor moves the vectors, and no event and no bound."""
@@ -211,6 +207,7 @@ WINDOW = Window(
 )
 
 
+@pytest.mark.long
 def test_a_training_sees_rows_within_the_window() -> None:
     """The loss of a learner with a window is that of one without on rows that lie in it already."""
     layout, cpu = mixed_layout(), torch.device("cpu")

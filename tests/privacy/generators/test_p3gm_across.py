@@ -195,6 +195,7 @@ def test_an_attempt_that_is_lost_in_either_phase_is_made_again(places: Callable[
     assert all(ledger.verify() == [] for ledger in federation.ledgers.values())
 
 
+@pytest.mark.long
 def test_what_a_coordinator_makes_up_is_refused_or_moves_nothing_that_is_charged(
     places: Callable[[str], Place],
 ) -> None:
