@@ -26,7 +26,6 @@ _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
 
 COMMANDS: Final[Table] = {
     "init": "console.init:init",
-    "new": "console.new:new",
     "doctor": "console.doctor:doctor",
     "metrics": "console.metrics:metrics",
     "prune": "console.prune:prune",

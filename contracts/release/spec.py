@@ -306,7 +306,7 @@ def load_spec(path: Path, period: str | None = None, due: str | None = None) -> 
     text = document.text()
     if "release" not in text and {"columns", "schema"} & set(text):
         found, allowed = "a contract", "a release spec: release, contract, source, charge, product, publish"
-        remedy = f"name the spec that says `contract: {path.name}`, or write one: sudare new"
+        remedy = f"name the spec that says `contract: {path.name}`, or begin one on a page: sudare studio"
         raise SpecRefused([Finding(shown(path), "file", found, allowed, remedy)])
     problems = pattern_problems(text, period) + due_problems(text, due)
     if problems:

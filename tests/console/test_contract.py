@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,11 @@ def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Pa
     told = typed("contract", "draft", "--from", rows, "--codebook", book, "--json").json
     assert [each["field"] for each in told["contradictions"]] == ["column 'sexx'"]
     assert told["to_declare"] == 7
+    assert told["columns"] == [
+        {"name": "age", "kind": "integer", "declared": "0..99", "where": f"{book}:2"},
+        {"name": "sexx", "kind": "open", "declared": "", "where": f"{rows}:1"},
+    ]
+    assert re.search(r"^age +integer +0\.\.99 +\S+book\.csv:2", said.err, re.MULTILINE)
     other = typed("contract", "draft", "--from", rows, "--codebook", book, "--form", "ddi")
     assert (other.code, "a codebook of the form 'list'" in other.err) == (2, True)
     long = typed("contract", "draft", "--from", rows, "--codebook", book, "--long").out

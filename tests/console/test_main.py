@@ -210,7 +210,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "keys rotate",
         "keys show",
         "metrics",
-        "new",
         "plan",
         "prune",
         "publish",
