@@ -67,21 +67,6 @@ def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Pa
     assert "\n  sexx: [2]\n" in public.out
 
 
-def test_lint_fixes_what_has_one_answer_and_lists_the_rest(tmp_path: Path, typed: Typed) -> None:
-    """The file is written; what a person has to decide still exits 2."""
-    text = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
-    text += "defaults: {nulls: category, provenance: declared}\ncolumns:\n  a: 7..7 by <declare>\n"
-    path = write(tmp_path, "c.yaml", text)
-    assert typed("contract", "lint", str(path)).code == 2
-    said = typed("contract", "lint", str(path), "--fix", "--json")
-    assert (said.code, [each["written"] for each in said.json["fixed"]]) == (0, ["by 1"])
-    assert f"{path}:7: columns.a is now by 1" in said.err
-    open_ = write(tmp_path, "d.yaml", text.replace("7..7", "7..8"))
-    refused = typed("contract", "lint", str(open_), "--fix")
-    assert (refused.code, "columns.a" in refused.err) == (2, True)
-    assert open_.read_text() == text.replace("7..7", "7..8")
-
-
 def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:
     said = typed("contract", "draft", "--from", str(tmp_path / "gone.parquet"))
     assert (said.code, "not a Parquet file" in said.err) == (2, True)
