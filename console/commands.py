@@ -31,7 +31,6 @@ COMMANDS: Final[Table] = {
     "prune": "console.prune:prune",
     "plan": "console.plan_command:plan",
     "check": "console.check:check",
-    "review": "console.review:review",
     "approve": "console.approve:approve",
     "run": "console.run:run",
     "publish": "console.publish:publish",

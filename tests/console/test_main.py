@@ -221,7 +221,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases refresh",
         "releases show",
         "releases withdraw",
-        "review",
         "run",
         "sample",
         "serve",
