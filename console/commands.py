@@ -26,13 +26,11 @@ _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
 
 COMMANDS: Final[Table] = {
     "init": "console.init:init",
-    "new": "console.new:new",
     "doctor": "console.doctor:doctor",
     "metrics": "console.metrics:metrics",
     "prune": "console.prune:prune",
     "plan": "console.plan_command:plan",
     "check": "console.check:check",
-    "review": "console.review:review",
     "approve": "console.approve:approve",
     "run": "console.run:run",
     "publish": "console.publish:publish",

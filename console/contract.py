@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +18,6 @@ from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import advise
 from contracts.drafting.advice.places import Advice
 from contracts.drafting.advice.suggestions import suggest
-from contracts.drafting.repairs import repair_file
 from contracts.errors import SpecRefused
 from contracts.reading.yaml_lines import Document, located
 from tasks.storage.workspace.settings import FILE, Workspace
@@ -35,9 +33,6 @@ def lint(
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Also look at the `select:` and `formulas:` of this release spec.")
     ] = None,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="First write into the file what has one lawful answer; the rest is listed.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a contract: list all that is wrong with it, then what may not be meant; it reads no data.
@@ -54,12 +49,7 @@ def lint(
         sudare contract lint adult.odcs.yaml --strict --json
 
         sudare contract lint adult.odcs.yaml --spec tables.yaml
-
-        sudare contract lint visits.yaml --fix
     """
-    fixed = repair_file(contract_file) if fix else ()
-    for repair in fixed:
-        typer.echo(f"{contract_file}:{repair.line}: {repair.field} is now {repair.written.strip()}", err=True)
     contract = odcs.load_contract(contract_file)
     document = None if spec is None else located(spec, refusal=SpecRefused)
     formulas = None if document is None else _part(document, "publish").get("formulas")
@@ -70,7 +60,6 @@ def lint(
         **_facts(contract),
         "warnings": listed,
         "suggestions": [each.to_json() for each in _suggestions(written, document)],
-        "fixed": [asdict(repair) for repair in fixed],
     }
     answer(payload, lambda console: _print(console, payload), as_json=as_json)
     if listed and strict:

@@ -11,11 +11,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from console.errors import print_findings as print_words
+from console.errors import print_findings
 from console.options import AsJson
 from console.render import answer, print_facts, terminal
+from console.render import table as drawn_table
+from contracts.drafting.sketch import ColumnSketch
 from contracts.errors import Finding, Refused
 from tasks.draft import draft_contract
+
+SHOWN = 10
+"""Columns that are echoed, so that they and the contradictions fit one screen."""
+_FEW = 4
 
 
 class WouldOverwrite(Refused):
@@ -56,7 +62,8 @@ def draft(
 
     Names, types and what a document declares are taken over. Every domain that no
     document declares, and whose privacy is protected, stays a placeholder until a
-    person declares it; `sudare contract lint` lists them.
+    person declares it; `sudare contract lint` lists them. What was understood of each
+    column is printed once, and so is each contradiction of data and codebook.
 
     Examples:
 
@@ -71,28 +78,52 @@ def draft(
         _write(to, drafted.text)
     elif not as_json:
         sys.stdout.write(drafted.text)
-        print_findings(drafted.findings)
+        _print_columns(terminal(errors=True), drafted.columns)
+        print_findings(terminal(errors=True), drafted.findings)
         return
     payload = {
         "draft": drafted.text,
         "file": None if to is None else str(to),
         "to_declare": drafted.open_places,
         "delimiter": drafted.delimiter,
+        "columns": [
+            {"name": each.name, "kind": _kind(each), "declared": _declared(each), "where": each.where}
+            for each in drafted.columns
+        ],
         "contradictions": [asdict(finding) for finding in drafted.findings],
     }
 
     def people(console: Console) -> None:
         console.print(f"The draft is in {to}")
+        _print_columns(console, drafted.columns)
         todo = f"{payload['to_declare']} places marked <declare>"
         print_facts(console, [("declare", todo), ("next", f"sudare contract lint {to}")])
-        print_findings(drafted.findings)
+        print_findings(terminal(errors=True), drafted.findings)
 
     answer(payload, people, as_json=as_json)
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
-    """Say on the error stream what documents contradict each other in; the draft is made all the same."""
-    print_words(terminal(errors=True), findings)
+def _print_columns(console: Console, columns: Sequence[ColumnSketch]) -> None:
+    """Print what each column was understood as: its kind, what is declared of it, and where."""
+    rows = [(each.name, _kind(each), _declared(each), each.where) for each in columns[:SHOWN]]
+    console.print(drawn_table(("column", "kind", "declared", "where"), rows))
+    if len(columns) > SHOWN:
+        console.print(f"and {len(columns) - SHOWN:,} more columns")
+
+
+def _kind(column: ColumnSketch) -> str:
+    if column.labels:
+        return "codes with labels"
+    return column.logical_type or ("values" if column.values else "open")
+
+
+def _declared(column: ColumnSketch) -> str:
+    """Return the values or the range that a document declares, the first few of many; nothing for an open column."""
+    if column.bounds is not None:
+        return "..".join(column.bounds)
+    values = [f"{each}={column.labels[each]}" if each in column.labels else each for each in column.values]
+    more = f" and {len(values) - _FEW:,} more" if len(values) > _FEW else ""
+    return "; ".join(values[:_FEW]) + more
 
 
 def _write(path: Path, text: str) -> None:

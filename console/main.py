@@ -23,7 +23,7 @@ from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.run_folder import sheltered
 
 LASTING_OBJECTS = 100_000
-START = """Start here: sudare new asks for all of a first release. Or step by step:
+START = """Start here: sudare studio, a page of your own machine, leads to a first release. Or step by step:
 
 1. sudare init DIR: a workspace
 

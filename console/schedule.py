@@ -100,7 +100,6 @@ def deploy(
 def work(
     pool: Pool = "sudare",
     name: Annotated[str | None, typer.Option(help="Name of the worker.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many runs at once.")] = 1,
     grace: Annotated[
         float, typer.Option(min=1.0, help="Seconds that a run may take until its process shows itself.")
     ] = 120.0,
@@ -129,7 +128,6 @@ def work(
                 take_runs(
                     pool=pool,
                     name=name,
-                    limit=limit,
                     live=where.live,
                     grace=timedelta(seconds=grace),
                     every=every,

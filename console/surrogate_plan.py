@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 
 from console.options import workspace_at
 from console.render import table
 from contracts.errors import Finding, SpecRefused
-from contracts.reading.scalars import plain_text
 from flows.evaluation.surrogate import SIZES, class_name, surrogate_errors
 from flows.request import Request, planned_request
-
-_TIMES: Final = ("0.5", "1", "2")
 
 
 def told_of_surrogate(
@@ -39,28 +36,6 @@ def told_of_surrogate(
     charge = request.spec.charge.model_copy(update={"epsilon": epsilon})
     asked = planned_request(request.spec.model_copy(update={"charge": charge}), request.contract, workspace)
     return surrogate_errors(asked, file, because=because, workspace=workspace).to_json()
-
-
-def surrogate_section(request: Request, file: Path | None, because: str | None, folder: Path | None) -> str:
-    """Write a section of a memo: errors on a stand-in at half, once and twice the epsilon; arguments as above."""
-    lines = ["## What it does to a public stand-in", ""]
-    for times in _TIMES:
-        epsilon = request.spec.charge.epsilon * Decimal(times)
-        told = told_of_surrogate(request, file, because, folder, epsilon=epsilon)
-        lines += _heading(told) if len(lines) == 2 else []
-        lines += [f"| {plain_text(epsilon.normalize())} | {' | '.join(line)} |" for line in _lines(told)]
-    return "\n".join(lines)
-
-
-def _heading(told: dict[str, Any]) -> list[str]:
-    classes = " | ".join(map(class_name, SIZES))
-    return [
-        f"Stand-in: {told['file']} ({told['because']}).",
-        f"What refined counts are off by in {told['releases']} releases, by the rows of the cell:",
-        "",
-        f"| ε | table | {classes} |",
-        f"|---:|---|{'---:|' * len(SIZES)}",
-    ]
 
 
 def print_surrogate(console: Console, told: dict[str, Any]) -> None:

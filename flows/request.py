@@ -85,7 +85,9 @@ def read_request(
         ContractRefused: the contract is incomplete.
     Privacy: reads no data.
     """
-    spec = _as_charged_before(load_spec(path, period, due), workspace)
+    spec = load_spec(path, period, due)
+    if workspace is not None:
+        workspace.open_ledger(create=False).close()  # one that is gone is refused, and none is made in its place
     contract = contract_of(spec)
     findings = check_spec(spec, contract)
     if findings:
@@ -93,19 +95,6 @@ def read_request(
     if spec.source.engine is not None and (spec.product.reads_rows or spec.product.reads_texts(contract)):
         raise SpecRefused([spec.finding(("source", "engine"), NO_ROWS)])
     return planned_request(spec, contract, workspace)
-
-
-def _as_charged_before(spec: ReleaseSpec, workspace: Workspace | None) -> ReleaseSpec:
-    """Return a spec under the digest by which the ledger knows it: one charged while `publish.to` was part of that.
-
-    Under the new digest the same rows would be another run, and a schedule with `redraw: on_change` would pay again.
-    """
-    if workspace is None:
-        return spec
-    before = spec.with_place_digested()
-    with closing(workspace.open_ledger(create=False)) as ledger:
-        known = ledger.charges(spec_digest=before.digest)
-        return before if known and not ledger.charges(spec_digest=spec.digest) else spec
 
 
 def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace | None = None) -> Request:

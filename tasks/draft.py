@@ -14,7 +14,7 @@ from contracts.drafting.draft_text import draft_text
 from contracts.drafting.matching import matched, sketch_of_codebook
 from contracts.drafting.odcs_document import sketch_of_contract
 from contracts.drafting.short_text import short_text
-from contracts.drafting.sketch import DraftRefused, TableSketch, refuse_draft
+from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, refuse_draft
 from contracts.errors import Finding
 from contracts.reading.placeholders import PLACEHOLDER
 from contracts.reading.scalars import is_not_plain
@@ -36,11 +36,13 @@ class Draft:
 
     Args:
         text: YAML; refused by `load_contract` until a person has declared what it leaves open.
+        columns: what the documents say of each column.
         findings: what the documents contradict each other in, and columns that one of them lacks.
         delimiter: between the fields of a CSV file, which a spec has to name where it is no comma; None for others.
     """
 
     text: str
+    columns: tuple[ColumnSketch, ...]
     findings: tuple[Finding, ...] = ()
     delimiter: str | None = None
 
@@ -76,34 +78,15 @@ def draft_contract(
         DraftRefused: no draft can be made of it.
     Privacy: reads names, types and declarations. Without `public_because` no row and no statistics of rows.
     """
-    sketch = sketch_table(source, codebook, form=form, table=table)
+    book = None if codebook is None else read_codebook(codebook, form)
+    sketch = _sketch(source, book, table)
+    if book is not None and source is not None:
+        sketch = matched(sketch, book)
     if public_because is not None:
         sketch = _from_rows(sketch, source, public_because)
     document = isinstance(source, Path) and source.suffix.lower() in (".yaml", ".yml")
     text = draft_text(sketch) if long or document else short_text(sketch)
-    return Draft(text, sketch.findings, sketch.delimiter)
-
-
-def sketch_table(
-    source: Path | pa.Schema | pa.Table | None,
-    codebook: Path | None = None,
-    *,
-    form: str | None = None,
-    table: str | None = None,
-) -> TableSketch:
-    """Say what is known of a table before anything is declared; arguments, refusals and privacy as `draft_contract`.
-
-    Returns:
-        TableSketch: the columns in order, with what the codebook says of them. No row is read.
-    """
-    book = None if codebook is None else read_codebook(codebook, form)
-    sketch = _sketch(source, book, table)
-    return sketch if book is None or source is None else matched(sketch, book)
-
-
-def draft(path: Path, *, table: str | None = None, long: bool = False) -> str:
-    """Write the draft of a contract for a table of one file; arguments as of `draft_contract`."""
-    return draft_contract(path, table=table, long=long).text
+    return Draft(text, sketch.columns, sketch.findings, sketch.delimiter)
 
 
 def open_places(text: str) -> int:

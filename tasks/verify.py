@@ -9,7 +9,6 @@ signed. What could not be checked is `skipped`, and a version with anything skip
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -66,7 +65,6 @@ from tasks.verification.trial import tried
 
 __all__ = ["check_staged", "read_public_key", "verify"]
 
-logger = logging.getLogger(__name__)
 
 RECORD: Final = "record.json"
 CHARGE_TERMS: Final = ("replay.charge.delta", "replay.charge.epsilon")

@@ -69,9 +69,7 @@ def zero_cliques(
     return tuple(cliques)
 
 
-def some_row_possible(
-    sizes: Mapping[str, int], impossible: Mapping[Clique, NDArray[np.bool_]], *, most_cells: int = MOST_CELLS
-) -> bool | None:
+def some_row_possible(sizes: Mapping[str, int], impossible: Mapping[Clique, NDArray[np.bool_]]) -> bool | None:
     """Say whether a row can exist that lies in no excluded cell; None where that would take too much memory to tell.
 
     Columns are eliminated one by one: what is possible for the others is what some cell of the eliminated one allows.
@@ -79,7 +77,6 @@ def some_row_possible(
     Args:
         sizes: cells of each column.
         impossible: for some cliques, True where no row can be.
-        most_cells: largest table that may be made.
     """
     tables = [(clique, ~mask) for clique, mask in impossible.items()]
     waiting = {name for clique in impossible for name in clique}
@@ -87,7 +84,7 @@ def some_row_possible(
         scopes = {name: _scope(name, [clique for clique, _ in tables]) for name in waiting}
         name = min(sorted(waiting), key=lambda each: prod(sizes[other] for other in scopes[each]))
         scope = scopes[name]
-        if prod(sizes[other] for other in scope) > most_cells:
+        if prod(sizes[other] for other in scope) > MOST_CELLS:
             return None
         joined = np.ones([sizes[other] for other in scope], dtype=np.bool_)
         for clique, table in [each for each in tables if name in each[0]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from contracts.contract.short_column import DOMAIN_KEYS, type_of_texts
 from contracts.drafting.advice.suspicions import names_an_id, names_free_text
@@ -39,12 +39,6 @@ def short_text(table: TableSketch) -> str:
     for column in columns:
         lines += _Line(column, table).text()
     return "\n".join(lines if columns else [*lines[:-1], f"columns: {PLACEHOLDER}"]) + "\n"
-
-
-def column_lines(column: ColumnSketch) -> list[str]:
-    """Write the lines of one column, without the provenance, which the contract says once for all."""
-    alone = replace(column, origin="", hints=())
-    return list(_Line(alone, TableSketch("", (alone,), "")).text())
 
 
 def _is_left_out(column: ColumnSketch) -> bool:

@@ -10,6 +10,8 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _UNPRINTABLE = re.compile("[\x7f-\x9f\ud800-\udfff\u2028\u2029\ufeff]")
+_WIDTH = 116
+"""That no line passes, unless a part does."""
 
 
 def yaml_text(text: str) -> str:
@@ -31,7 +33,7 @@ def comments(lines: Iterable[str], indent: int = 0) -> Iterator[str]:
         yield " " * indent + "# " + _UNPRINTABLE.sub("?", " ".join(line.split()))
 
 
-def wrapped(opening: str, parts: Iterable[str], closing: str, *, indent: int, width: int = 116) -> Iterator[str]:
+def wrapped(opening: str, parts: Iterable[str], closing: str, *, indent: int) -> Iterator[str]:
     """Write a list or mapping in flow style, on as many lines as it needs.
 
     Args:
@@ -39,14 +41,13 @@ def wrapped(opening: str, parts: Iterable[str], closing: str, *, indent: int, wi
         parts: each of them stays on one line.
         closing: what stands behind the last one.
         indent: of the lines that follow, in spaces.
-        width: that no line passes, unless a part does.
     """
     line, empty = opening, True
     listed = list(parts)
     for place, part in enumerate(listed):
         piece = part + (closing if place == len(listed) - 1 else ",")
         gap = "" if empty else " "
-        if not empty and len(line) + len(gap) + len(piece) > width:
+        if not empty and len(line) + len(gap) + len(piece) > _WIDTH:
             yield line
             line, gap = " " * indent, ""
         line, empty = line + gap + piece, False

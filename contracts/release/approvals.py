@@ -7,7 +7,7 @@
         - {name: Data protection officer, key: office.example/officer+5e6f7a8b+AUkq...}
       folder: approvals          # beside the spec; each file in it is what `sudare approve` wrote
 
-An approver signs release, spec, contract, plan and memo. Another plan, and be it by one digit of epsilon, needs
+An approver signs release, spec, contract and plan. Another plan, and be it by one digit of epsilon, needs
 another approval. The keys are part of the spec, so that an approver signs who else may approve, too.
 """
 

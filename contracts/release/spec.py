@@ -172,6 +172,12 @@ class SpecFile(Frozen):
         return release
 
 
+_UNDIGESTED: Any = {
+    **dict.fromkeys(("path", "written_paths", "about", "due"), True),
+    "publish": {"to", "credentials", "formats"},
+}
+
+
 class ReleaseSpec(SpecFile):
     """A release spec with the file that it was read from.
 
@@ -187,7 +193,6 @@ class ReleaseSpec(SpecFile):
     block: str | None = None
     due: str | None = None
     _document: Document | None = PrivateAttr(default=None)
-    _digests_place: bool = PrivateAttr(default=False)
 
     @property
     def digest(self) -> str:
@@ -197,24 +202,11 @@ class ReleaseSpec(SpecFile):
         and of what says nothing about what is computed: `about`, `redraw: on_change`, the date of this run, and where
         and in which formats it is published: a `publish.to` that cannot be written is corrected at no charge.
         """
-        return canonical.digest(self.digested)
-
-    @property
-    def digested(self) -> dict[str, Any]:
-        """What the digest is of, as JSON values."""
-        content = self.model_dump(mode="json", by_alias=True, exclude={"path", "written_paths", "about", "due"})
-        content["contract"], content["source"]["path"], content["publish"]["to"] = self.written_paths
-        if not self._digests_place:
-            del content["publish"]["to"], content["publish"]["credentials"], content["publish"]["formats"]
+        content = self.model_dump(mode="json", by_alias=True, exclude=_UNDIGESTED)
+        content["contract"], content["source"]["path"], _ = self.written_paths
         if self.redraw != ON_SCHEDULE:
             content["redraw"] = None
-        return content
-
-    def with_place_digested(self) -> ReleaseSpec:
-        """Return the spec with the digest of older charges, of which `publish.to` and formats were a part."""
-        made = self.model_copy()
-        made._digests_place = True
-        return made
+        return canonical.digest(content)
 
     @property
     def run_digest(self) -> str:
@@ -306,7 +298,7 @@ def load_spec(path: Path, period: str | None = None, due: str | None = None) -> 
     text = document.text()
     if "release" not in text and {"columns", "schema"} & set(text):
         found, allowed = "a contract", "a release spec: release, contract, source, charge, product, publish"
-        remedy = f"name the spec that says `contract: {path.name}`, or write one: sudare new"
+        remedy = f"name the spec that says `contract: {path.name}`, or begin one on a page: sudare studio"
         raise SpecRefused([Finding(shown(path), "file", found, allowed, remedy)])
     problems = pattern_problems(text, period) + due_problems(text, due)
     if problems:

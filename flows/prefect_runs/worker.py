@@ -31,14 +31,13 @@ OnRunMessage = Callable[[str], None]
 
 
 async def work(
-    *, pool: str, name: str | None, limit: int, live: Path, grace: timedelta, every: float, on_message: OnRunMessage
+    *, pool: str, name: str | None, live: Path, grace: timedelta, every: float, on_message: OnRunMessage
 ) -> None:
-    """Work until the task is cancelled, through outages of the Prefect server.
+    """Work until the task is cancelled, a run at a time, through outages of the Prefect server.
 
     Args:
         pool: the work pool; made if there is none.
         name: of the worker; Prefect makes one up without it.
-        limit: how many runs at once.
         live: folder of the files that living runs lock.
         grace: see `flows.prefect_runs.lost_runs`.
         every: how often to look for lost runs [seconds].
@@ -47,7 +46,7 @@ async def work(
     looking = asyncio.create_task(_look_after(pool, live, grace, every))
     try:
         while True:
-            worker = _telling(on_message, live)(work_pool_name=pool, name=name, limit=limit)
+            worker = _telling(on_message, live)(work_pool_name=pool, name=name, limit=1)
             try:
                 await worker.start(printer=logger.info)
                 return

@@ -98,16 +98,15 @@ def guessed(prior: Floats, found: Floats, *, weight: float) -> CellNumbers:
     return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
-def chosen_weight(prior: Floats, found: Floats, truth: CellNumbers, weights: Sequence[float] = WEIGHTS) -> float:
+def chosen_weight(prior: Floats, found: Floats, truth: CellNumbers) -> float:
     """Return the weight that guesses best, the first of equal ones.
 
     Args:
         prior, found: as of `guessed`; of a model that the attacker made himself, and of the rows it was trained on.
         truth: the true values of the secret, shape (rows,).
-        weights: to choose from.
     """
-    shares = [float((guessed(prior, found, weight=weight) == truth).mean()) for weight in weights]
-    return weights[int(np.argmax(shares))]
+    shares = [float((guessed(prior, found, weight=weight) == truth).mean()) for weight in WEIGHTS]
+    return WEIGHTS[int(np.argmax(shares))]
 
 
 def inferred(guesses: CellNumbers, truth: CellNumbers, members: NDArray[np.bool_]) -> Inferred:

@@ -49,25 +49,20 @@ class Inverted:
         return self.vector - self.start
 
 
-def inverted(
-    model: ClassifierModel, cell: int, *, steps: int = STEPS, rate: float = RATE, pull: float = PULL
-) -> Inverted:
+def inverted(model: ClassifierModel, cell: int) -> Inverted:
     """Look for the input that a model takes most surely for a class.
 
     Args:
         model: the released classifier.
         cell: of its label.
-        steps: of the ascent, each followed by a projection onto what an input may be.
-        rate: length of a step, in units of the gradient.
-        pull: towards the start; keeps entries that say nothing where they were.
     Privacy: post-processing.
     """
     heads = _input_heads(model)
     start = _middle(heads, model.widths[0])
     vector = start.copy()
-    for _ in range(steps):
+    for _ in range(STEPS):
         _, gradient = _ascent(model.layers, vector, cell)
-        vector = _projected(vector + rate * (gradient - pull * (vector - start)), heads)
+        vector = _projected(vector + RATE * (gradient - PULL * (vector - start)), heads)
     chance, _ = _ascent(model.layers, vector, cell)
     return Inverted(vector, start, chance)
 

@@ -77,7 +77,6 @@ class AimTerms(BaseModel):
     Args:
         degree: the workload is all marginals of so many columns, each of weight 1.
         workload: the marginals that matter, instead of a degree; each with a weight, 1 if none is given.
-        downward_closure: whether parts of the workload's cliques are candidates too.
         init: whether all one-way marginals are measured first.
         rounds: into how many rounds their part of the budget is split at first; 4 a column, when not given, and fewer
             where there are many candidates.
@@ -88,7 +87,6 @@ class AimTerms(BaseModel):
 
     degree: int = Field(default=2, ge=1, le=8)
     workload: tuple[WeightedClique, ...] | None = Field(default=None, min_length=1)
-    downward_closure: bool = True
     init: bool = True
     rounds: int | None = Field(default=None, ge=1, le=100_000)
     measured_share: float = Field(default=0.9, ge=0.01, le=0.99)
@@ -177,8 +175,7 @@ class _Aim:
         workload = weighted(domain, given, "workload") if given else all_of_order(domain, options.degree)
         known = set(task.given)
         self.workload = {each: weight for each, weight in workload.items() if not known.issuperset(each)}
-        closed = downward_closure(domain, self.workload) if options.downward_closure else tuple(self.workload)
-        closed = tuple(each for each in closed if not known.issuperset(each))
+        closed = [each for each in downward_closure(domain, self.workload) if not known.issuperset(each)]
         self.weights = relevance(self.workload, closed)
         self.rounds = options.rounds or planned_rounds(len(task.modelled), len(self.weights))
 

@@ -66,11 +66,6 @@ def initial_vector(widths: Sequence[int], seed: int) -> Floats:
     return as_vector(layers)
 
 
-def chances(layers: Layers, rows: Floats) -> Floats:
-    """Return the softmax of the last layer, shape (rows, cells)."""
-    return _forward(layers, rows)[-1]
-
-
 def batch_deltas(layers: Layers, rows: Floats, targets: Floats) -> Floats:
     """Sum dw and db over a batch (eq. 2 to 4, 18, 19), as a flat vector.
 

@@ -20,6 +20,8 @@ MOST_STEPS: Final = 10**7
 MOST_CHECKPOINTS: Final = 10_000
 MOST_BATCH: Final = 8192
 """Expected rows a step: beyond, float32 sums may be off by more than `clipped_to` leaves room for [rows]."""
+_USEFUL: Final = 0.3
+"""Least ratio of signal to noise."""
 _LARGEST_NORM: Final = Fraction(10**6)
 _SMALLEST_NORM: Final = Fraction(1, 10**6)
 
@@ -205,16 +207,16 @@ def signal_to_noise(plan: TrainingPlan, parameters: int) -> float:
     return pull / (float(plan.noise_multiplier) * sqrt(parameters))
 
 
-def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: RealNumber, least: float = 0.3) -> TrainingPlan:
+def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: RealNumber) -> TrainingPlan:
     """Return the plan, or refuse it where the noise drowns all that could be learnt.
 
     Raises:
         CannotTrain: with the batch, or about the epsilon, that would do.
     """
     ratio = signal_to_noise(plan, parameters)
-    if ratio >= least:
+    if ratio >= _USEFUL:
         return plan
-    missing = least / ratio
+    missing = _USEFUL / ratio
     batch = ceil(plan.expected_batch_size * Fraction(missing))
     rows = plan.expected_batch_size / plan.sampling_probability
     # A batch of more than the declared rows, or than a step holds, would be refused in turn.
@@ -222,6 +224,6 @@ def checked_useful(plan: TrainingPlan, parameters: int, *, epsilon: RealNumber, 
     raise CannotTrain(
         "noise_multiplier",
         f"{float(plan.noise_multiplier):.4g}, which leaves a signal-to-noise ratio of {ratio:.2g}",
-        f"a ratio of at least {least}",
+        f"a ratio of at least {_USEFUL}",
         f"take an epsilon of about {float(epsilon) * missing:.2g}, {larger}, or a smaller network",
     )

@@ -213,21 +213,18 @@ class Ledger(LedgerReading):
         with self._store.writing() as transaction:
             return publishing.allocate(transaction.connection, run_key)
 
-    def record_publication(self, run_key: str, manifest: str) -> Entry:
-        """Write into the journal that a version with this manifest (SHA-256) is published, before readers can see it.
+    def publish(self, run_key: str, manifest: str, signer: Signer) -> dict[str, Any]:
+        """Enter that a version is published, and prove it, in one transaction, before readers can see it.
 
-        Older versions of the release are superseded by that (or it by a newer one); they and their charges stay.
+        Older versions of the release are superseded by it (or it by a newer one); they and their charges stay.
 
-        Returns:
-            Entry: the journal's entry; the same manifest twice gives the same entry.
+        Args:
+            run_key: the run.
+            manifest: SHA-256 of its manifest; the same one twice has one entry.
+            signer: signs the checkpoint.
         Raises:
             LedgerRefusal: the noise was seeded, or the grant was never opened, or another manifest is entered.
         """
-        with self._books.writing() as (transaction, _):
-            return publishing.publish(transaction, self._journal, run_key, manifest)
-
-    def publish(self, run_key: str, manifest: str, signer: Signer) -> dict[str, Any]:
-        """Record a publication and prove it, in one transaction: no version is entered without its checkpoint."""
         with self._books.writing() as (transaction, reckoning):
             publishing.publish(transaction, self._journal, run_key, manifest)
             self._books.state(transaction, reckoning, signer)

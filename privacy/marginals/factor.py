@@ -25,11 +25,3 @@ def product(factors: Sequence[tuple[Clique, Floats]], clique: Clique, shape: tup
     for columns, values in factors:
         total += aligned(values, columns, clique)
     return total
-
-
-def marginal(values: Floats, clique: Sequence[str], onto: Sequence[str]) -> Floats:
-    """Return sums of `values` over the columns that are not in `onto`; axes in the order of `onto`."""
-    gone = tuple(axis for axis, name in enumerate(clique) if name not in onto)
-    kept = [name for name in clique if name in onto]
-    summed = values.sum(axis=gone) if gone else values
-    return np.asarray(summed).transpose([kept.index(name) for name in onto])

@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
 from privacy.marginals.domain import CellDomain
@@ -59,16 +58,6 @@ class StructuralZeros:
             ValueError: an unknown column, or a mask that does not have the clique's shape.
         """
         return _in_order(domain, self.clique, self.impossible)
-
-
-def structural_zeros(contract: Contract, columns: Sequence[str]) -> tuple[StructuralZeros, ...]:
-    """Return the structural zeros of a contract whose columns are all among the given ones, one entry a clique."""
-    cliques = {
-        tuple(name for name in columns if name in dict(zero.assignment)): None
-        for zero in contract.structural_zeros
-        if set(dict(zero.assignment)) <= set(columns)
-    }
-    return tuple(StructuralZeros(clique, contract.impossible(clique)) for clique in cliques)
 
 
 def combine(domain: CellDomain, measurements: Sequence[Measured]) -> dict[Clique, tuple[Floats, float]]:

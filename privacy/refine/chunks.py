@@ -20,34 +20,26 @@ Result = TypeVar("Result")
 Piece = TypeVar("Piece")
 
 
-def over_chunks(work: Callable[[slice], Result], size: int, *, threads: int | None = None) -> list[Result]:
+def over_chunks(work: Callable[[slice], Result], size: int) -> list[Result]:
     """Call `work` once for each chunk of range(size) and return the results in order.
 
     Args:
         work: what to do with one slice; it writes at most into that slice of shared arrays.
         size: how many cells, ≥ 0.
-        threads: at most so many, ≥ 1; None for one a core.
-    Raises:
-        ValueError: threads is below 1.
     """
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
     chunks = [slice(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
-    return over_pieces(work, chunks, threads=threads)
+    return over_pieces(work, chunks)
 
 
-def over_pieces(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int | None = None
-) -> list[Result]:
+def over_pieces(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> list[Result]:
     """Call `work` once for each piece, on every core, and return the results in their order.
 
     Args:
         work: what to do with one piece; it writes at most where no other piece does.
         pieces: they must not depend on the number of threads.
-        threads: at most so many; None for one a core.
     """
     waiting = list(pieces)
-    workers = min(threads or _cores(), len(waiting))
+    workers = min(_cores(), len(waiting))
     if workers <= 1:
         return [work(piece) for piece in waiting]
     with ThreadPoolExecutor(workers) as pool:

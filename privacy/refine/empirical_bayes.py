@@ -117,12 +117,12 @@ def posterior_means(noisy: NDArray[np.int64], event: CountNoise) -> Floats:
     return np.asarray(np.where(codes == frame.bins, noisy, means[codes]))
 
 
-def deconvolve(histogram: NDArray[np.int64], frame: PosteriorLattice, iterations: int = ITERATIONS) -> Floats:
+def deconvolve(histogram: NDArray[np.int64], frame: PosteriorLattice) -> Floats:
     """Return the prior over the truths that makes the histogram likely, by EM from the uniform one."""
     seen = np.flatnonzero(histogram)
     likelihood, counts = frame.likelihood[seen], histogram[seen]
     prior = np.full(frame.truths.size, 1 / frame.truths.size)
-    for _ in range(iterations if seen.size else 0):
+    for _ in range(ITERATIONS if seen.size else 0):
         # One step of EM: each noisy value shares its cells out among the truths that explain it.
         prior = prior * ((counts / (likelihood @ prior)) @ likelihood)
         prior /= prior.sum()

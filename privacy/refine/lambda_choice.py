@@ -37,21 +37,18 @@ _WINDOW: Final = 1 << 17
 """Counted directly: so many steps from the least value on. The few larger values are sorted."""
 
 
-def distinct_counts(
-    values: NDArray[np.int64], *, step: int = 1, threads: int | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_counts(values: NDArray[np.int64], *, step: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct values in ascending order and the number of cells that hold each.
 
     Args:
         values: any shape, within ±2^62 [units].
         step: round down to multiples of this first, ≥ 1 [units].
-        threads: at most so many; None for one a core. The result does not depend on it.
     Privacy: post-processing.
     """
     flat = values.reshape(-1)
     if flat.size == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    least = min(over_chunks(lambda cells: int(flat[cells].min()), flat.size, threads=threads)) // step
+    least = min(over_chunks(lambda cells: int(flat[cells].min()), flat.size)) // step
 
     def count(cells: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         steps = flat[cells] - least if step == 1 else flat[cells] // step - least
@@ -61,7 +58,7 @@ def distinct_counts(
             return np.bincount(steps), np.empty(0, np.int64)
         return np.bincount(steps[inside]), steps[~inside]
 
-    parts = over_chunks(count, flat.size, threads=threads)
+    parts = over_chunks(count, flat.size)
     low = np.zeros(max(part.size for part, _ in parts), np.int64)
     for part, _ in parts:
         low[: part.size] += part
@@ -108,7 +105,6 @@ def choose_lambda_auto(
     event: CountNoise,
     integers: bool,
     absent: int = 0,
-    threads: int | None = None,
 ) -> LambdaChoice:
     """Choose λ from the noisy values by the parametric bootstrap of the module's docstring.
 
@@ -119,7 +115,6 @@ def choose_lambda_auto(
         integers: whether the refined table is rounded to whole numbers.
         absent: further cells that are known to become 0 at each λ, since they lie below the threshold at λ = 0, which
             is the lowest.
-        threads: at most so many; None for one a core. The result does not depend on it.
     Returns:
         LambdaChoice: λ with the error expected at it; λ = 0 for an empty table or a total of 0.
     Raises:
@@ -130,7 +125,7 @@ def choose_lambda_auto(
     if total == 0 or noisy.size == 0:
         return LambdaChoice(0.0, "auto", 0.0, 0.0)
     unit = noise_unit(event)
-    values, cells = distinct_counts(noisy, step=max(1, int(unit / STEPS_PER_UNIT)), threads=threads)
+    values, cells = distinct_counts(noisy, step=max(1, int(unit / STEPS_PER_UNIT)))
     best, risk = 0.0, Risk(0.0, 0.0)
     for _ in range(_ROUNDS):
         # The truth of this round is the refinement at the last round's λ, rounded to whole numbers.
@@ -142,9 +137,7 @@ def choose_lambda_auto(
     return LambdaChoice(best, "auto", risk.rmse, risk.nonzero_share)
 
 
-def lambda_for_reference(
-    reference: NDArray[np.int64], *, event: CountNoise, integers: bool, threads: int | None = None
-) -> LambdaChoice:
+def lambda_for_reference(reference: NDArray[np.int64], *, event: CountNoise, integers: bool) -> LambdaChoice:
     """Choose the λ that would serve an earlier published version best, were this noise put on it.
 
     Its own sum is the total there, so a population that grew since does not matter.
@@ -153,7 +146,6 @@ def lambda_for_reference(
         reference: a published table of the same kind, any shape, non-negative [units].
         event: the noise of the new table.
         integers: whether the refined table will be rounded to whole numbers.
-        threads: at most so many; None for one a core.
     Returns:
         LambdaChoice: λ with the error expected at it on the reference.
     Raises:
@@ -165,7 +157,7 @@ def lambda_for_reference(
         raise ValueError("reference must not have a cell below 0")
     if not reference.any():
         return LambdaChoice(0.0, "reference", 0.0, 0.0)
-    values, cells = distinct_counts(reference, threads=threads)
+    values, cells = distinct_counts(reference)
     best, risk = _least_risk(population(values.astype(np.float64), cells, unit=noise_unit(event)), event, integers)
     return LambdaChoice(best, "reference", risk.rmse, risk.nonzero_share)
 
@@ -176,7 +168,6 @@ def lambda_for_sparsity(
     *,
     target_share: float,
     integers: bool,
-    threads: int | None = None,
 ) -> LambdaChoice:
     """Choose the λ at which the share of nonzero cells comes nearest to a wanted one.
 
@@ -187,7 +178,6 @@ def lambda_for_sparsity(
         total: the sum that the refined table will have, > 0 [units].
         target_share: wanted share of nonzero cells, in (0, 1].
         integers: whether the refined table is rounded to whole numbers, which leaves fewer cells above 0.
-        threads: at most so many; None for one a core.
     Returns:
         LambdaChoice: λ with the share that it reaches.
     Raises:
@@ -199,7 +189,7 @@ def lambda_for_sparsity(
     check_projectable(noisy, total)
     if total == 0:
         raise ValueError("total must be above 0: a table of zeros has no share of nonzero cells to choose")
-    values, cells = distinct_counts(noisy, threads=threads)
+    values, cells = distinct_counts(noisy)
 
     def share(lambda_: float) -> float:
         estimate, _ = _refined(values, cells, total, lambda_)

@@ -21,7 +21,6 @@ def negative_l2(
     *,
     lambda_: float,
     out: NDArray[np.float64] | None = None,
-    threads: int | None = None,
 ) -> NDArray[np.float64]:
     """Return the minimiser of eq. 11 over the scaled simplex.
 
@@ -30,7 +29,6 @@ def negative_l2(
         total: the sum to reach, ≥ 0 [units].
         lambda_: strength λ in [0, 1); 0 is the plain projection [dimensionless].
         out: where to put the result, as in `project_simplex`.
-        threads: at most so many; None for one a core. The result does not depend on it.
     Returns:
         NDArray[float64]: same shape, non-negative, summing to total up to float rounding [units].
     Raises:
@@ -39,7 +37,7 @@ def negative_l2(
     Source: negative ℓ2 paper, eq. 11 and 14 with γ = 1 - λ.
     """
     check_lambda(lambda_)
-    return project_divided(values, total, gamma=1.0 - lambda_, out=out, threads=threads)
+    return project_divided(values, total, gamma=1.0 - lambda_, out=out)
 
 
 def check_lambda(lambda_: float) -> None:

@@ -19,7 +19,6 @@ def round_to_total(
     total: int,
     *,
     out: NDArray[np.int64] | None = None,
-    threads: int | None = None,
 ) -> NDArray[np.int64]:
     """Round non-negative cells to whole numbers whose sum is exactly `total`.
 
@@ -28,7 +27,6 @@ def round_to_total(
         total: ≥ 0 [units].
         out: where to put the result: int64, contiguous, same shape. May be the memory of `values`
             (`values.view(np.int64)`); None for a new array.
-        threads: at most so many; None for one a core. The result does not depend on it.
     Returns:
         NDArray[int64]: same shape, each cell within one unit of its value, summing to total.
     Raises:
@@ -38,14 +36,14 @@ def round_to_total(
     """
     if total < 0:
         raise ValueError(f"total must be at least 0, not {total}")
-    place, amount = _positive_cells(values.reshape(-1), threads)
+    place, amount = _positive_cells(values.reshape(-1))
     whole = np.floor(amount)
     rounded = whole.astype(np.int64)
     rounded[_rounded_up(amount - whole, total, total - int(rounded.sum()))] += 1
-    return _scatter(place, rounded, values.shape, out, threads)
+    return _scatter(place, rounded, values.shape, out)
 
 
-def _positive_cells(flat: NDArray[np.float64], threads: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _positive_cells(flat: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return where the cells above 0 are and what they hold; refuse what cannot be rounded."""
 
     def positive(cells: slice) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -55,7 +53,7 @@ def _positive_cells(flat: NDArray[np.float64], threads: int | None) -> tuple[NDA
         found = np.flatnonzero(chunk)
         return found + cells.start, chunk[found]
 
-    parts = over_chunks(positive, flat.size, threads=threads)
+    parts = over_chunks(positive, flat.size)
     place = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
     amount = np.concatenate([np.empty(0), *(part[1] for part in parts)])
     if not np.isfinite(amount).all():
@@ -85,7 +83,6 @@ def _scatter(
     rounded: NDArray[np.int64],
     shape: tuple[int, ...],
     out: NDArray[np.int64] | None,
-    threads: int | None,
 ) -> NDArray[np.int64]:
     """Write the positive cells into a table of zeros."""
     if out is not None and (out.dtype != np.int64 or out.shape != shape or not out.flags.c_contiguous):
@@ -98,5 +95,5 @@ def _scatter(
         flat[cells] = 0
         flat[place[first:last]] = rounded[first:last]
 
-    over_chunks(write, flat.size, threads=threads)
+    over_chunks(write, flat.size)
     return result

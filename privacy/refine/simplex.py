@@ -38,9 +38,7 @@ _SAFE: Final = 2**62 // CHUNK
 _INT64: Final = np.iinfo(np.int64)
 
 
-def project_simplex(
-    values: Numbers, total: float, *, out: NDArray[np.float64] | None = None, threads: int | None = None
-) -> NDArray[np.float64]:
+def project_simplex(values: Numbers, total: float, *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return the point of the scaled simplex that is nearest to `values`.
 
     Args:
@@ -48,7 +46,6 @@ def project_simplex(
         total: the sum to reach, ≥ 0 [units].
         out: where to put the result: float64, contiguous, same shape. May be `values` itself, or an int64
             table's own memory (`values.view(np.float64)`); None for a new array.
-        threads: at most so many; None for one a core. The result does not depend on it.
     Returns:
         NDArray[float64]: same shape, non-negative, summing to total up to float rounding [units].
     Raises:
@@ -56,7 +53,7 @@ def project_simplex(
     Privacy: post-processing.
     Source: negative ℓ2 paper, eq. 8-10.
     """
-    return project_divided(values, total, gamma=1.0, out=out, threads=threads)
+    return project_divided(values, total, gamma=1.0, out=out)
 
 
 def project_divided(
@@ -65,7 +62,6 @@ def project_divided(
     *,
     gamma: float,
     out: NDArray[np.float64] | None = None,
-    threads: int | None = None,
 ) -> NDArray[np.float64]:
     """Return the point of the scaled simplex that is nearest to `values` / gamma (eq. 14).
 
@@ -75,13 +71,13 @@ def project_divided(
         values: as in `project_simplex`, which states the rest, too.
         gamma: γ in (0, 1] [dimensionless].
     """
-    check_projectable(values, total, threads=threads)
+    check_projectable(values, total)
     result = _checked_out(values, out)
     if total == 0 or values.size == 0:
         result.fill(0.0)
         return result
     flat, share = _flat(values), Fraction(gamma) * Fraction(total)
-    theta = _threshold(flat, share, threads)
+    theta = _threshold(flat, share)
     # Far outside of int64 the exact threshold is of no use: nothing, or everything, lies above it.
     if isinstance(theta, Fraction) and not _INT64.min <= floor(theta) <= _INT64.max:
         flat, theta = flat.astype(np.float64), float(theta)
@@ -99,28 +95,27 @@ def project_divided(
         place.fill(0.0)
         place[active] = positive
 
-    over_chunks(write, flat.size, threads=threads)
+    over_chunks(write, flat.size)
     return result
 
 
-def threshold(values: Numbers, total: float, *, threads: int | None = None) -> float:
+def threshold(values: Numbers, total: float) -> float:
     """Return θ, the number that is taken off every cell that stays positive (eq. 10).
 
     Args:
         values: any shape, at least one cell, finite [units].
         total: > 0 [units].
-        threads: at most so many; None for one a core.
     """
-    return float(_threshold(_flat(values), Fraction(total), threads))
+    return float(_threshold(_flat(values), Fraction(total)))
 
 
-def check_projectable(values: Numbers, total: float, *, threads: int | None = None) -> None:
+def check_projectable(values: Numbers, total: float) -> None:
     """Refuse what has no projection; raises `ValueError` naming the argument and the allowed range."""
     if not isfinite(total) or total < 0:
         raise ValueError(f"total must be finite and at least 0, not {total}")
     flat = values.reshape(-1)
     exact = np.issubdtype(values.dtype, np.integer)
-    if not exact and not all(over_chunks(lambda cells: np.isfinite(flat[cells]).all(), flat.size, threads=threads)):
+    if not exact and not all(over_chunks(lambda cells: np.isfinite(flat[cells]).all(), flat.size)):
         raise ValueError("values must be finite in every cell")
     if values.size == 0 and total > 0:
         raise ValueError("total must be 0 when there is no cell")
@@ -144,9 +139,9 @@ def _checked_out(values: Numbers, out: NDArray[np.float64] | None) -> NDArray[np
     return out
 
 
-def _threshold(flat: NDArray[Any], total: Fraction, threads: int | None) -> Fraction | float:
+def _threshold(flat: NDArray[Any], total: Fraction) -> Fraction | float:
     """Return θ: an exact fraction for whole-number cells, a float for floats."""
-    active = _above_a_bound(flat, total, threads)
+    active = _above_a_bound(flat, total)
     theta = _mean_excess(active, total)
     # Each pass drops what is certainly 0 at this θ; θ only grows, so that nothing dropped ever comes back.
     while (kept := active[active > _comparison_bound(theta)]).size < active.size:
@@ -155,12 +150,12 @@ def _threshold(flat: NDArray[Any], total: Fraction, threads: int | None) -> Frac
     return theta
 
 
-def _above_a_bound(flat: NDArray[Any], total: Fraction, threads: int | None) -> NDArray[Any]:
+def _above_a_bound(flat: NDArray[Any], total: Fraction) -> NDArray[Any]:
     """Return the cells above a bound below θ, or all of them where no such bound is found."""
     if flat.size < _SAMPLED_FROM:
         return flat
-    for bound in _sampled_bounds(flat, total, threads):
-        parts = over_chunks(partial(_gather, flat, bound), flat.size, threads=threads)
+    for bound in _sampled_bounds(flat, total):
+        parts = over_chunks(partial(_gather, flat, bound), flat.size)
         gathered = np.concatenate(parts)
         # Σ max(0, v - bound) ≥ total proves bound ≤ θ, whatever the sample said: the guess can cost time, never
         # exactness.
@@ -175,22 +170,22 @@ def _gather(flat: NDArray[Any], bound: int | float, cells: slice) -> NDArray[Any
     return chunk[chunk > bound]
 
 
-def _sampled_bounds(flat: NDArray[Any], total: Fraction, threads: int | None) -> list[int | float]:
+def _sampled_bounds(flat: NDArray[Any], total: Fraction) -> list[int | float]:
     """Guess bounds below θ: solve Σ min(v, θ) = Σv - total on every 61st cell, six standard errors too low.
 
     Where many cells lie just above that bound (all those that hold 0, under little noise), the bound six standard
     errors too high comes first: it may lie below θ as well, and spares them.
     """
     sample = np.ascontiguousarray(flat[::_STRIDE])
-    surplus = Fraction(_sum(flat, threads)) - total
+    surplus = Fraction(_sum(flat)) - total
     # The sample's part of Σ min(v, θ) = Σ v - total.
     share = Fraction(_sum(sample)) - surplus * sample.size / flat.size
     if share <= 0:
         return []
-    guess = float(_threshold(sample, share, threads))
+    guess = float(_threshold(sample, share))
     error = Fraction(_STANDARD_ERRORS * float(np.minimum(sample, guess).std()) * sqrt(sample.size))
-    low = _comparison_bound(_threshold(sample, share + error, threads))
-    high = _comparison_bound(_threshold(sample, share - error, threads)) if share > error else low
+    low = _comparison_bound(_threshold(sample, share + error))
+    high = _comparison_bound(_threshold(sample, share - error)) if share > error else low
     # Many cells between both bounds: gathering them would cost more than trying the higher bound in vain.
     crowded = np.count_nonzero(sample > low) > _CROWDED * np.count_nonzero(sample > high)
     return [high, low] if crowded else [low]
@@ -207,9 +202,9 @@ def _comparison_bound(theta: Fraction | float) -> int | float:
     return floor(theta) if isinstance(theta, Fraction) else theta
 
 
-def _sum(cells: NDArray[Any], threads: int | None = 1) -> int | float:
+def _sum(cells: NDArray[Any]) -> int | float:
     """Sum whole numbers exactly; floats chunk by chunk, in order."""
-    parts = over_chunks(lambda chunk: _chunk_sum(cells[chunk]), cells.size, threads=threads)
+    parts = over_chunks(lambda chunk: _chunk_sum(cells[chunk]), cells.size)
     return fsum(parts) if cells.dtype == np.float64 else sum(parts)
 
 

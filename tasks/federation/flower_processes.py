@@ -228,9 +228,9 @@ class Running:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
             return log.read().decode(errors="replace")
 
-    def wait_for_port(self, host: str, port: int, *, seconds: float = 60.0) -> None:
+    def wait_for_port(self, host: str, port: int) -> None:
         """Wait until somebody listens there."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             self.check()
             with socket.socket() as probe:

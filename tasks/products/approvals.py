@@ -66,10 +66,7 @@ def approved(spec: ReleaseSpec, contract: Contract, plan: Plan) -> ApprovalsStat
     if len(given) < asked.needed:
         raise ApprovalMissing([_too_few(spec, asked, given, folder), *findings])
     names = tuple(ApproverStatement(name=each.name, key=each.key) for each in asked.by)
-    signed = tuple(
-        GivenApproval(key=each.key, at=each.at, memo_sha256=each.memo_sha256, signature=each.signature)
-        for each in given.values()
-    )
+    signed = tuple(GivenApproval(key=each.key, at=each.at, signature=each.signature) for each in given.values())
     return ApprovalsStatement(needed=asked.needed, by=names, given=signed)
 
 
@@ -116,4 +113,5 @@ def _too_few(spec: ReleaseSpec, asked: Approvals, given: dict[str, SignedApprova
 
 
 def _remedy(spec: ReleaseSpec) -> str:
-    return f"sudare review {spec.path.name} --out pack.zip; each approver: sudare approve pack.zip --key FILE"
+    period = "" if spec.block is None else f" --period {spec.block}"
+    return f"each approver: sudare approve {spec.path.name}{period} --key FILE"

@@ -7,7 +7,6 @@ the journal has the version already, its staged files wait, and the same command
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -33,8 +32,6 @@ from privacy.ledger.journal.signed_note import (
 )
 from privacy.ledger.journal.witness_policy import PolicyUnmet, PolicyWitness, WitnessPolicy, read_policy, time_problem
 from privacy.ledger.ledger import Ledger
-
-logger = logging.getLogger(__name__)
 
 _LARGEST: Final = 16 * 1024
 _PATIENCE: Final = 10.0

@@ -29,9 +29,9 @@ class DeferredPackage(ModuleType):
 
 
 @contextmanager
-def deferred(names: tuple[str, ...] = UNUSED) -> Iterator[None]:
+def deferred() -> Iterator[None]:
     """Let the block import packages without loading them; one that is loaded, or not installed, is left alone."""
-    for name in names:
+    for name in UNUSED:
         if name in sys.modules or find_spec(name) is None:
             continue
         standing = sys.modules[name] = DeferredPackage(name)

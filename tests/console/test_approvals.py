@@ -1,10 +1,10 @@
-"""Approvals before the charge, as people type them: review, approve, run; and what is refused by name."""
+"""Approvals before the charge, as people type them: approve, run; and what is refused by name."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import zipfile
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -39,15 +39,9 @@ def asking(place: Place, name: str, keys: dict[str, str], needed: int = 2, *chan
     return spec
 
 
-def pack_of(typed: Typed, place: Place, spec: Path, tmp_path: Path) -> Path:
-    pack = tmp_path / f"{spec.stem}.zip"
-    assert typed("review", str(spec), "--out", str(pack), at=place.workspace).code == 0
-    return pack
-
-
-def sign(typed: Typed, pack: Path, who: str, spec: Path) -> Any:
-    folder = spec.parent / f"{spec.stem}-approvals"
-    said = typed("approve", str(pack), "--key", str(pack.parent / who), "--out", str(folder), "--json")
+def sign(place: Place, keys: Path, who: str, spec: Path) -> Any:
+    """Sign the plan of a spec with one of the secret keys in a folder."""
+    said = place.type("approve", str(spec), "--key", str(keys / who), "--json")
     assert said.code == 0, said.err
     return said.json
 
@@ -75,16 +69,15 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
     said = typed("run", str(spec), at=place.workspace)
     assert said.code == ApprovalMissing.exit_code
     assert "0 of 2 approvals" in said.err
-    assert "sudare review signed.yaml --out pack.zip" in said.err
-    pack = pack_of(typed, place, spec, tmp_path)
-    assert sign(typed, pack, "board", spec)["epsilon"] == "1"
+    assert "sudare approve signed.yaml --key FILE" in said.err
+    assert sign(place, tmp_path, "board", spec)["epsilon"] == "1"
     with pytest.raises(ApprovalMissing, match="not yet: The officer"):
         release_plainly(spec, place.workspace.root)
-    sign(typed, pack, "stranger", spec)
+    sign(place, tmp_path, "stranger", spec)
     with pytest.raises(ApprovalMissing, match=r"which is none of `approvals\.by`"):
         release_plainly(spec, place.workspace.root)
     assert spent(place) == before
-    sign(typed, pack, "officer", spec)
+    sign(place, tmp_path, "officer", spec)
     folder = made(place, spec)
     assert spent(place) != before
     record = json.loads((folder / "record.json").read_bytes())
@@ -108,7 +101,7 @@ def test_an_approval_of_another_plan_counts_for_nothing(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, change: tuple[str, str], found: str
 ) -> None:
     spec, before = asking(place, "moved", keys, 1), spent(place)
-    sign(typed, pack_of(typed, place, spec, tmp_path), "board", spec)
+    sign(place, tmp_path, "board", spec)
     spec.write_text(spec.read_text().replace(*change))
     with pytest.raises(ApprovalMissing, match=found) as refused:
         release_plainly(spec, place.workspace.root)
@@ -121,7 +114,7 @@ def test_another_folder_asks_for_new_signatures(
 ) -> None:
     """The folder is part of the spec: signatures that are copied into it are of another one."""
     spec = asking(place, "monthly", keys, 1)
-    sign(typed, pack_of(typed, place, spec, tmp_path), "board", spec)
+    sign(place, tmp_path, "board", spec)
     spec.write_text(spec.read_text().replace("monthly-approvals", "later-approvals"))
     shutil.copytree(spec.parent / "monthly-approvals", spec.parent / "later-approvals")
     with pytest.raises(ApprovalMissing, match="another spec"):
@@ -130,8 +123,7 @@ def test_another_folder_asks_for_new_signatures(
 
 def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path) -> None:
     spec = asking(place, "twice", keys)
-    pack = pack_of(typed, place, spec, tmp_path)
-    first = Path(sign(typed, pack, "board", spec)["approval"])
+    first = Path(sign(place, tmp_path, "board", spec)["approval"])
     first.with_name("again.json").write_bytes(first.read_bytes())
     with pytest.raises(ApprovalMissing, match="1 of 2"):
         release_plainly(spec, place.workspace.root)
@@ -142,7 +134,7 @@ def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, 
     ("spoil", "found"),
     [
         (lambda file: file.update(at="2020-01-01"), "a signature that does not hold"),
-        (lambda file: file.update(memo_sha256="0" * 64), "a signature that does not hold"),
+        (lambda file: file.update(schema="sudare-approval/1", memo_sha256="0" * 64), "another form"),
         (lambda file: file.update(release="another"), "an approval of the release another"),
         (lambda file: file.update(contract_digest="0" * 64), "another contract"),
         (lambda file: file.update(plan_digest="0" * 64), "another plan of this spec"),
@@ -153,7 +145,7 @@ def test_a_file_that_was_changed_counts_for_nothing(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, spoil: Callable[[Any], Any], found: str
 ) -> None:
     spec = asking(place, "changed", keys, 1)
-    path = Path(sign(typed, pack_of(typed, place, spec, tmp_path), "board", spec)["approval"])
+    path = Path(sign(place, tmp_path, "board", spec)["approval"])
     content = json.loads(path.read_bytes())
     spoil(content)
     path.write_text(json.dumps(content))
@@ -161,41 +153,29 @@ def test_a_file_that_was_changed_counts_for_nothing(
         release_plainly(spec, place.workspace.root)
 
 
-@pytest.mark.parametrize("name", ["memo.md", "spec.json", "contract.json", "charge.json"])
-def test_a_pack_whose_parts_do_not_belong_together_is_not_signed(
-    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, name: str
+def test_an_approver_is_shown_the_plan_that_is_signed(
+    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is read is what is signed: a memo that says less, a spec with another epsilon."""
-    pack, other = pack_of(typed, place, asking(place, "packed", keys), tmp_path), tmp_path / "other.zip"
-    with zipfile.ZipFile(pack) as read, zipfile.ZipFile(other, "w") as write:
-        for each in read.namelist():
-            content = read.read(each)
-            changed = content.replace(b"1994", b"1995") if each == name else content
-            assert changed != content or each != name
-            write.writestr(each, changed)
-    said = typed("approve", str(other), "--key", str(tmp_path / "board"), "--out", str(tmp_path / "none"))
-    assert said.code == 2
-    assert f"that of {name}" in said.err
-    assert not (tmp_path / "none").exists()
+    """As `sudare plan` prints it; a person who says no has signed nothing."""
+    spec, out = asking(place, "shown", keys), tmp_path / "given"
+    command = ("approve", str(spec), "--key", str(tmp_path / "board"), "--out", str(out))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    refused = typed(*command, at=place.workspace)
+    assert (refused.code, "nothing was signed" in refused.err, out.exists()) == (130, True, False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
+    said = typed(*command, at=place.workspace)
+    assert said.code == 0, said.err
+    plan = typed("plan", str(spec), at=place.workspace).out
+    assert said.out.startswith(plan)
+    assert len(list(out.iterdir())) == 1
 
 
-def test_the_memo_says_what_why_and_what_else(
-    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
-) -> None:
-    rationale = ("region: United States", "region: United States, rationale: Shares of 5 % stay readable")
-    spec = asking(place, "told", keys, 2, rationale)
-    first, again = (pack_of(typed, place, spec, tmp_path).read_bytes() for _ in range(2))
-    assert first == again
-    with zipfile.ZipFile(tmp_path / "told.zip") as pack:
-        memo, plan = pack.read("memo.md").decode(), json.loads(pack.read("plan.json"))
-    assert "Shares of 5 % stay readable" in memo
-    assert "The board, key" in memo
-    half = plan["draws"][0]["interval_95"]
-    assert f"±{half} ({half / 1000:.2%})" in memo
-    lines = [line.split(" | ") for line in memo.splitlines() if line.startswith("| ") and "±" in line]
-    tried = {line[0].removeprefix("| "): line[1] for line in lines if len(line) == 3}
-    assert list(tried) == ["0.25", "0.5", "1", "2", "4"]
-    assert tried["1"] == f"±{half}"
+def test_a_spec_that_asks_for_no_approval_is_not_signed(place: Place, typed: Typed, tmp_path: Path) -> None:
+    create_signing_key(tmp_path / "board", "office.example/board")
+    said = typed("approve", str(place.spec("unasked")), "--key", str(tmp_path / "board"), at=place.workspace)
+    assert (said.code, "add `approvals:` to the spec" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -233,9 +213,8 @@ def test_forged_approvals_of_a_version_are_found(
 ) -> None:
     """The publisher signs everything again; the approvers' signatures are not the publisher's to make."""
     spec = asking(place, "forged", keys)
-    pack = pack_of(typed, place, spec, tmp_path)
     for who in ("board", "officer"):
-        sign(typed, pack, who, spec)
+        sign(place, tmp_path, who, spec)
     folder = made(place, spec)
     version = Version(folder, place.workspace.signer()).copy(tmp_path / "v")
     version = as_forged(version)

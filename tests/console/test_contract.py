@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,11 @@ def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Pa
     told = typed("contract", "draft", "--from", rows, "--codebook", book, "--json").json
     assert [each["field"] for each in told["contradictions"]] == ["column 'sexx'"]
     assert told["to_declare"] == 7
+    assert told["columns"] == [
+        {"name": "age", "kind": "integer", "declared": "0..99", "where": f"{book}:2"},
+        {"name": "sexx", "kind": "open", "declared": "", "where": f"{rows}:1"},
+    ]
+    assert re.search(r"^age +integer +0\.\.99 +\S+book\.csv:2", said.err, re.MULTILINE)
     other = typed("contract", "draft", "--from", rows, "--codebook", book, "--form", "ddi")
     assert (other.code, "a codebook of the form 'list'" in other.err) == (2, True)
     long = typed("contract", "draft", "--from", rows, "--codebook", book, "--long").out
@@ -59,21 +65,6 @@ def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Pa
     assert (nothing.code, "neither a file nor a codebook" in nothing.err) == (2, True)
     public = typed("contract", "draft", "--from", rows, "--public-because", "made up for this test")
     assert "\n  sexx: [2]\n" in public.out
-
-
-def test_lint_fixes_what_has_one_answer_and_lists_the_rest(tmp_path: Path, typed: Typed) -> None:
-    """The file is written; what a person has to decide still exits 2."""
-    text = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
-    text += "defaults: {nulls: category, provenance: declared}\ncolumns:\n  a: 7..7 by <declare>\n"
-    path = write(tmp_path, "c.yaml", text)
-    assert typed("contract", "lint", str(path)).code == 2
-    said = typed("contract", "lint", str(path), "--fix", "--json")
-    assert (said.code, [each["written"] for each in said.json["fixed"]]) == (0, ["by 1"])
-    assert f"{path}:7: columns.a is now by 1" in said.err
-    open_ = write(tmp_path, "d.yaml", text.replace("7..7", "7..8"))
-    refused = typed("contract", "lint", str(open_), "--fix")
-    assert (refused.code, "columns.a" in refused.err) == (2, True)
-    assert open_.read_text() == text.replace("7..7", "7..8")
 
 
 def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:

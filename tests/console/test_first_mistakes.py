@@ -144,7 +144,9 @@ MISTAKES = {
     "a tab": Mistake(lambda: ("plan", spec("  kind", "\tkind")), 2, "indent with spaces"),
     "no such spec": Mistake(lambda: ("plan", "vists.yaml"), 2, "write 'visits.yaml' instead of 'vists.yaml'"),
     "the table for the spec": Mistake(lambda: ("plan", "visits.csv"), 2, "name a YAML file"),
-    "the contract for the spec": Mistake(lambda: ("plan", "visits.contract.yaml"), 2, "or write one: sudare new"),
+    "the contract for the spec": Mistake(
+        lambda: ("plan", "visits.contract.yaml"), 2, "or begin one on a page: sudare studio"
+    ),
     "the spec for the contract": Mistake(lambda: ("contract", "lint", "visits.yaml"), 2, "name the contract"),
     "a spreadsheet": Mistake(lambda: ("contract", "draft", "--from", "visits.xlsx"), 2, "save it as CSV"),
     "no such table": Mistake(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -101,16 +100,3 @@ def test_a_product_without_tables_has_no_such_errors(place: Place, typed: Typed,
     )
     assert said.code == 2
     assert "kind statistics" in said.err
-
-
-@pytest.mark.long
-def test_the_memo_has_the_stand_in(place: Place, typed: Typed, older: Path, tmp_path: Path) -> None:
-    spec, pack = place.spec("tried"), tmp_path / "pack.zip"
-    said = typed("review", str(spec), "--out", str(pack), "--surrogate", str(older), *BECAUSE, at=place.workspace)
-    assert said.code == 0, said.err
-    with zipfile.ZipFile(pack) as files:
-        memo = files.read("memo.md").decode()
-    section = memo[memo.index("## What it does to a public stand-in") :]
-    assert BECAUSE[1] in section
-    lines = [line for line in section.splitlines() if line.startswith(("| 0.5 | age", "| 1 | age", "| 2 | age"))]
-    assert len(lines) == 3

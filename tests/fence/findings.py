@@ -26,7 +26,6 @@ MAKER = re.compile(
 PASSED = {"allowed", "pairs", "own", "field", "found", "source", "of"}
 """Parameters by which a function is given what it refuses; it is listed once for each caller."""
 Env = dict[str, list[tuple[ast.expr, Any]]]
-Spot = tuple[str, int, int]
 Place = tuple[str, ast.FunctionDef, ast.Call]
 """A call: its file, the function around it, and itself."""
 Entry = dict[str, Any]

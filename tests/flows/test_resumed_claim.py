@@ -151,23 +151,6 @@ def test_a_corrected_place_and_other_formats_go_on_with_the_charge(workspace: Wo
     assert (workspace.releases / "visits" / "v1" / "data" / "visits.csv").is_file()
 
 
-@pytest.mark.long
-def test_a_charge_of_an_older_ledger_is_still_found_by_its_spec(workspace: Workspace, tmp_path: Path) -> None:
-    """Its digest holds place and formats. Under the new one the same rows would be charged a second time."""
-    spec_path = tmp_path / "counts.yaml"
-    request = read_request(spec_path, workspace)
-    old = replace(request, spec=request.spec.with_place_digested())
-    with (
-        closing(workspace.open_ledger()) as ledger,
-        hold(workspace.runs, "older", keep_snapshot=False) as run,
-    ):
-        charge(ledger, old.spec, old.contract, old.plan, intake(run, old, workspace))
-    assert read_request(spec_path, workspace).spec.digest == old.spec.digest != request.spec.digest
-    release_plainly(spec_path, workspace.root)
-    with closing(workspace.open_ledger()) as ledger:
-        assert [each.status for each in charges(ledger, "counts")] == ["published"]
-
-
 class Dead:
     """An engine that died after its charge; what it says may differ."""
 

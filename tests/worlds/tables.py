@@ -34,6 +34,7 @@ from tasks.products.tables.table_refinement import refine
 from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.software import Software
+from tests.privacy.ledger.ledgers import record_publication
 
 KEYED_HASH = "c" * 64
 CONTRACT = """\
@@ -261,7 +262,7 @@ class Scenario:
         ledger.reserve(earlier)
         open_grant(ledger, earlier.run_key)
         ledger.allocate_version(earlier.run_key)
-        ledger.record_publication(earlier.run_key, "ab" * 32)
+        record_publication(ledger, earlier.run_key, "ab" * 32)
 
 
 def made_up_rows(contract: Contract, rows: int) -> dict[str, np.ndarray]:

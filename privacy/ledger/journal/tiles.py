@@ -51,17 +51,12 @@ class TilePlace:
         return f"tile/{level}/{name}" + (f".p/{self.width}" if self.width < WIDTH else "")
 
 
-def tiles_of(size: int, *, since: int = 0) -> Iterator[TilePlace]:
-    """Yield the tiles of a tree, lower levels first, each bundle of entries before its tile.
-
-    Args:
-        size: number of entries.
-        since: entries that were there before: tiles that were full then are left out.
-    """
+def tiles_of(size: int) -> Iterator[TilePlace]:
+    """Yield the tiles of a tree of so many entries, lower levels first, each bundle of entries before its tile."""
     level = 0
     while size >> (HEIGHT * level):
-        count, before = size >> (HEIGHT * level), since >> (HEIGHT * level)
-        for index in range(before // WIDTH, -(-count // WIDTH)):
+        count = size >> (HEIGHT * level)
+        for index in range(-(-count // WIDTH)):
             width = min(WIDTH, count - WIDTH * index)
             if level == 0:
                 yield TilePlace(None, index, width)

@@ -10,15 +10,8 @@ from contracts.release.about import About, Publisher
 from tasks.records.groups.field import Field, Run
 
 
-def declares(name: str, means: str, *, entry: str = "") -> Field:
-    """Make a public field that the publisher declares.
-
-    Args:
-        name: of the field.
-        means: what it says.
-        entry: name of the declaration, where it is another.
-    """
-    entry = entry or name
+def declares(entry: str, means: str) -> Field:
+    """Make a public field that the publisher declares, of the same name, and what it says."""
     if entry not in About.model_fields:
         raise ValueError(f"no declaration {entry!r}")
     absent = message("not declared: only people know it; write `about: {{{entry}: ...}}` in the spec", entry=entry)
@@ -28,7 +21,7 @@ def declares(name: str, means: str, *, entry: str = "") -> Field:
             "`[publisher]` of sudare.toml",
             entry=entry,
         )
-    return Field(name, message(means), "public", partial(_declared, entry), absent, declared=True)
+    return Field(entry, message(means), "public", partial(_declared, entry), absent, declared=True)
 
 
 def _declared(entry: str, run: Run) -> Any:

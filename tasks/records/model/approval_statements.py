@@ -1,7 +1,7 @@
 """An approval: what an approver signs before a release is charged, and what the record states of it.
 
-Signed are release, spec, contract and plan by their digests, and the memo that was read. The plan's digest is that of
-the charge: account, relation, events, ε and δ. The journal has all of it, so a checker computes the digest again.
+Signed are release, spec, contract and plan by their digests. The plan's digest is that of the charge: account,
+relation, events, ε and δ. The journal has all of it, so a checker computes the digest again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from privacy.ledger.journal.signed_note import ED25519, MalformedNote, read_veri
 from privacy.ledger.journal.signing import signature_holds
 from tasks.records.model.statement import Hash, Signature, StatedText, Statement, Tuple
 
-APPROVAL_SCHEMA: Final = "sudare-approval/1"
+APPROVAL_SCHEMA: Final = "sudare-approval/2"
 PURPOSE: Final = "approval"
 APPROVAL_TERMS: Final = ("replay.approvals.by", "replay.approvals.needed")
 """What only the publisher says of approvals: who may give them, and how many are needed."""
@@ -28,28 +28,24 @@ _PLANNED: Final = (
 )
 
 
-class ApprovedPlan(Statement):
-    """What an approval is about.
+class SignedApproval(Statement):
+    """An approval, as its file has it.
 
     Attributes:
         schema_: of the file.
         release: name of the product.
         spec_digest, contract_digest: of spec and contract.
         plan_digest: of what is charged.
-        memo_sha256: of the memo that was read.
+        at: the approver's word.
+        key: of the approver.
+        signature: over all the rest.
     """
 
-    schema_: Literal["sudare-approval/1"] = Field(alias="schema")
+    schema_: Literal["sudare-approval/2"] = Field(alias="schema")
     release: StatedText
     spec_digest: Hash
     contract_digest: Hash
     plan_digest: Hash
-    memo_sha256: Hash
-
-
-class SignedApproval(ApprovedPlan):
-    """An approval, as its file has it; `at` is the approver's word."""
-
     at: SignedDay
     key: PublicKey
     signature: Signature
@@ -73,7 +69,6 @@ class GivenApproval(Statement):
 
     key: PublicKey
     at: SignedDay
-    memo_sha256: Hash
     signature: Signature
 
 
@@ -95,7 +90,7 @@ def plan_digest(charge: Mapping[str, Any]) -> str:
 
 
 def about(release: str, charge: Mapping[str, Any]) -> dict[str, str]:
-    """Return what an approval of a charge must be about, but for the memo; arguments as for `plan_digest`."""
+    """Return what an approval of a charge must be about; arguments as for `plan_digest`."""
     return {
         "schema": APPROVAL_SCHEMA,
         "release": release,

@@ -220,16 +220,16 @@ def _finished(
 ) -> tuple[str, str, int, list[tuple[Any, ...]]] | None:
     """Take up the stage of an earlier attempt, if it is whole, of this contract, and of this source or charged."""
     try:
-        form, origin, stage, hashed, *ids = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        form, origin, stage, hashed, ids = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if form != _form(contract, beside) or not (folder / stage).is_dir():
         return None
-    if not charged(stage, hashed) and (origin != made_from or not ids):  # stages of earlier code have no ids
+    if not charged(stage, hashed) and origin != made_from:
         return None
     worker.ask("attach", path=str(folder / stage))
     rows, found = hash_of(worker, contract, beside, key)
-    return (stage, hashed, rows, ids[0] if ids else []) if hmac.compare_digest(found, hashed) else None
+    return (stage, hashed, rows, ids) if hmac.compare_digest(found, hashed) else None
 
 
 def _form(contract: Contract, beside: Sequence[BesideCodes]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contracts.contract import impossible_cells
 from contracts.contract.constraints import Constraint, order_pairs
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import some_row_possible
@@ -175,7 +176,7 @@ def test_bounds_that_leave_no_row_are_refused(tmp_path: Path) -> None:
     assert "no row can satisfy it" in finding.found
 
 
-def test_whether_a_row_is_left_agrees_with_trying_all_rows() -> None:
+def test_whether_a_row_is_left_agrees_with_trying_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random tables of excluded cells over four columns, near the threshold; both answers occur."""
     rng = np.random.default_rng(5)
     sizes = {"a": 3, "b": 2, "c": 3, "d": 2}
@@ -194,7 +195,8 @@ def test_whether_a_row_is_left_agrees_with_trying_all_rows() -> None:
         assert some_row_possible(sizes, impossible) is left
         answers.append(left)
     assert 20 < sum(answers) < 180
-    assert some_row_possible(sizes, {("a", "b", "c", "d"): np.zeros((3, 2, 3, 2), bool)}, most_cells=10) is None
+    monkeypatch.setattr(impossible_cells, "MOST_CELLS", 10)
+    assert some_row_possible(sizes, {("a", "b", "c", "d"): np.zeros((3, 2, 3, 2), bool)}) is None
 
 
 def test_a_condition_says_where_values_are_missing_and_where_not(tmp_path: Path) -> None:

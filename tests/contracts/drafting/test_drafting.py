@@ -12,7 +12,7 @@ from contracts.drafting.draft_text import draft_text
 from contracts.drafting.logical_types import logical_type_of
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch
 from contracts.reading.placeholders import PLACEHOLDER
-from tasks.draft import draft, open_places
+from tasks.draft import draft_contract, open_places
 from tests.contracts.samples import CONTRACT, contract_findings, replaced, write
 
 DBT = """\
@@ -91,7 +91,7 @@ def _columns(text: str) -> dict[str, dict[str, object]]:
 
 
 def _dbt(folder: Path, table: str | None = "orders") -> str:
-    return draft(write(folder, "schema.yml", DBT), table=table)
+    return draft_contract(write(folder, "schema.yml", DBT), table=table).text
 
 
 def test_a_draft_of_a_dbt_model_takes_over_what_is_declared_and_nothing_more(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_draft_of_a_dbt_model_takes_over_what_is_declared_and_nothing_more(tmp
 def test_every_domain_of_a_draft_still_has_to_be_declared(tmp_path: Path) -> None:
     """Even where a document declares every category: its nulls and its provenance are a person's to say."""
     for file, text in (("schema.yml", DBT), ("returns.odcs.yaml", ODCS)):
-        drafted = draft(write(tmp_path, file, text), table="orders" if file == "schema.yml" else None)
+        drafted = draft_contract(write(tmp_path, file, text), table="orders" if file == "schema.yml" else None).text
         for domain in _columns(drafted).values():
             assert domain["nulls"] == PLACEHOLDER
             assert isinstance(domain["provenance"], dict)
@@ -152,7 +152,7 @@ def test_mistakes_beside_placeholders_are_still_told(tmp_path: Path) -> None:
 
 def test_a_completed_draft_is_a_contract(tmp_path: Path) -> None:
     """Replacing the placeholders is all that is left to do."""
-    text = draft(write(tmp_path, "schema.yml", DBT), table="returns")
+    text = draft_contract(write(tmp_path, "schema.yml", DBT), table="returns").text
     done = replaced(
         text,
         (f"kind: {PLACEHOLDER}, scope: {PLACEHOLDER}", "kind: row, scope: block"),
@@ -167,7 +167,7 @@ def test_a_completed_draft_is_a_contract(tmp_path: Path) -> None:
 
 def test_a_draft_of_a_contract_keeps_its_other_keys_and_leaves_examples_out(tmp_path: Path) -> None:
     """`enum`, `validValues` and declared bounds are taken over; `examples` may be values of real rows."""
-    text = draft(write(tmp_path, "returns.odcs.yaml", ODCS))
+    text = draft_contract(write(tmp_path, "returns.odcs.yaml", ODCS)).text
     tree, columns = yaml.safe_load(text), _columns(text)
     assert (tree["id"], tree["name"], tree["tags"]) == ("urn:shop:returns", "Returns", ["shop"])
     country = tree["schema"][0]["properties"][0]
@@ -189,7 +189,7 @@ def test_a_draft_of_a_contract_keeps_its_other_keys_and_leaves_examples_out(tmp_
 
 def test_a_draft_of_our_own_contract_asks_for_all_of_it_again(tmp_path: Path) -> None:
     """Its blocks are left out: whoever drafts from a contract means another table."""
-    text = draft(write(tmp_path, "people.odcs.yaml", CONTRACT))
+    text = draft_contract(write(tmp_path, "people.odcs.yaml", CONTRACT)).text
     assert "edges" not in text
     assert open_places(text) >= 5 * 3
 
@@ -217,7 +217,7 @@ def test_what_no_draft_can_be_made_of(
     """One finding in words, never a traceback."""
     path = tmp_path / file if text is None else write(tmp_path, file, text)
     with pytest.raises(DraftRefused) as refused:
-        draft(path, table=table)
+        draft_contract(path, table=table)
     (finding,) = refused.value.findings
     assert found in f"{finding.field} {finding.found}"
 

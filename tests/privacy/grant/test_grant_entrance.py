@@ -33,7 +33,15 @@ from privacy.marginals.scores import Candidate, DistanceScore, MutualInformation
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
 from privacy.refine.sparse_depth import Depth
-from tests.privacy.ledger.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
+from tests.privacy.ledger.ledgers import (
+    HALF,
+    KEYED_HASH,
+    Counted,
+    Place,
+    ledger_with_account,
+    record_publication,
+    request,
+)
 
 RENYI = RenyiCalculus(Fraction(12))
 ZEROS = np.zeros(3, dtype=np.int64)
@@ -354,7 +362,7 @@ def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     ledger.reserve(request("run-1"))
     open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="k")
     ledger.allocate_version("run-1")
-    ledger.record_publication("run-1", "0" * 64)
+    record_publication(ledger, "run-1", "0" * 64)
     ledger.withdraw(request().release, 1, reason="a test")
     sealed = ledger.record_gate_failure(request("run-2"), ["rows"])
     assert len({entry.kind for entry in ledger.entries_of("run-1")}) == 5

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from privacy.learning.feed_forward import (
+    _forward,
     as_layers,
     as_vector,
     batch_deltas,
-    chances,
     count_of,
     delta_ranges,
     initial_vector,
@@ -44,7 +44,7 @@ def test_summed_changes_are_the_gradient_of_the_cross_entropy() -> None:
     loss.backward()
     assert parameters.grad is not None
     assert np.allclose(batch_deltas(as_layers(vector, WIDTHS), rows, targets), parameters.grad.numpy(), atol=1e-12)
-    assert np.allclose(chances(as_layers(vector, WIDTHS), rows), torch.softmax(values, 1).detach().numpy())
+    assert np.allclose(_forward(as_layers(vector, WIDTHS), rows)[-1], torch.softmax(values, 1).detach().numpy())
 
 
 def test_no_row_leaves_the_ranges() -> None:
@@ -86,6 +86,6 @@ def test_training_learns_and_begins_where_its_seed_says() -> None:
     trained = train_plainly(start, WIDTHS, rows, targets, **asked)  # type: ignore[arg-type]
     again = train_plainly(start, WIDTHS, rows, targets, **asked)  # type: ignore[arg-type]
     assert (trained == again).all()
-    right = chances(as_layers(trained, WIDTHS), rows).argmax(1) == targets.argmax(1)
+    right = _forward(as_layers(trained, WIDTHS), rows)[-1].argmax(1) == targets.argmax(1)
     assert right.mean() > 0.93
     assert (as_vector(as_layers(trained, WIDTHS)) == trained).all()

@@ -20,6 +20,8 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, ZeroConcentrated
 from privacy.grant.grant import Grant, open_grant
+from privacy.ledger.accounts import version_entries as publishing
+from privacy.ledger.entries import Entry
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Clock, Ledger, utc_now
 from privacy.ledger.terms import AccountTerms, ChargeRequest
@@ -162,12 +164,18 @@ def opened_grant(
     return ledger, open_grant(ledger, "run-1", seeded=SeededBytes(7) if seeded else None)
 
 
+def record_publication(ledger: Ledger, run_key: str, manifest: str) -> Entry:
+    """Enter a publication and prove nothing; `Ledger.publish` does both in one transaction."""
+    with ledger._books.writing() as (transaction, _):
+        return publishing.publish(transaction, ledger._journal, run_key, manifest)
+
+
 def published(ledger: Ledger, run_key: str, **changed: object) -> None:
     """Charge, draw nothing, publish, and prove it, as every publication is."""
     ledger.reserve(request(run_key, **changed))  # type: ignore[arg-type]
     open_grant(ledger, run_key)
     ledger.allocate_version(run_key)
-    ledger.record_publication(run_key, "e" * 64)
+    record_publication(ledger, run_key, "e" * 64)
     ledger.prove(run_key, SIGNER)
 
 

@@ -27,6 +27,7 @@ from tests.privacy.ledger.ledgers import (
     laplace,
     ledger_with_account,
     published,
+    record_publication,
     request,
 )
 
@@ -136,7 +137,7 @@ def grow(place: Place) -> Ledger:
     ledger.reserve(request("run-1"))
     open_grant(ledger, "run-1").draw(MarginalQuery(Counted(np.zeros(3, np.int64)).handle, HALF), key="a")
     ledger.allocate_version("run-1")
-    ledger.record_publication("run-1", "e" * 64)
+    record_publication(ledger, "run-1", "e" * 64)
     ledger.prove("run-1", SIGNER)
     ledger.reserve(request("run-2", noise=SMALL))
     ledger.return_charge("run-2")

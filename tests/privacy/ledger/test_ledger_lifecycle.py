@@ -31,6 +31,7 @@ from tests.privacy.ledger.ledgers import (
     laplace,
     ledger_with_account,
     published,
+    record_publication,
     request,
     terms,
 )
@@ -165,7 +166,7 @@ def test_what_the_ledger_writes_it_could_have_written(place: Place, calculus: Ca
     ledger.return_charge("run-3")
     ledger.reserve(request("run-3", noise=laplace(0.1)))
     ledger.allocate_version("run-1")
-    ledger.record_publication("run-1", "e" * 64)
+    record_publication(ledger, "run-1", "e" * 64)
     ledger.prove("run-1", SIGNER)
     published(ledger, "run-4", noise=laplace(0.1))
     ledger.withdraw("people-tables", 2, reason="mislabelled")

@@ -50,7 +50,7 @@ OF_OPTIONS = {
 OF_A_PLAN = {"synthetic": {"replay.product.generator"}}
 """AIM's plan is one budget, as that of others."""
 _AT = ("replay", "product", "options")
-_OF_AIM = ("degree", "downward_closure", "init", "max_model_megabytes", "rounds", "time_limit")
+_OF_AIM = ("degree", "init", "max_model_megabytes", "rounds", "time_limit")
 _OF_TRAINING = ("learning_rate", "max_memory_megabytes", "rows_at_once", "seed", "time_limit")
 UNCONFIRMED: dict[str, set[Path_]] = {
     "synthetic": {("replay", "notes"), *((*_AT, name) for name in _OF_AIM)},

@@ -10,7 +10,6 @@ import pytest
 from contracts import plug_ins
 from contracts.drafting.codebooks.codebook import GROUP, read_codebook, registered_suffixes
 from contracts.drafting.codebooks.entries import sketch_of_entry
-from contracts.drafting.short_text import column_lines
 from contracts.drafting.sketch import ColumnSketch, DraftRefused
 from contracts.errors import Finding
 from tasks.draft import draft_contract
@@ -135,7 +134,7 @@ def test_a_range_of_days_is_drafted_as_dates_whose_periods_are_open(tmp_path: Pa
     assert findings == ()
     assert (sketch.logical_type, sketch.values) == ("date", ())
     assert sketch.bounds == ("1930-01-01", "2010-12-31")
-    assert "born: 1930-01-01..2010-12-31 by <declare>" in "\n".join(column_lines(sketch))
+    assert "born: 1930-01-01..2010-12-31 by <declare>" in draft_contract(None, path).text
     [entry] = read_codebook(write(tmp_path, "bare.csv", f"born,{written}\n")).entries
     assert (entry.low, entry.high, entry.codes) == ("1930-01-01", "2010-12-31", ())
 

@@ -10,7 +10,15 @@ from privacy.ledger.entries import Entry
 from privacy.ledger.errors import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
-from tests.privacy.ledger.ledgers import SIGNER, Place, laplace, ledger_with_account, published, request
+from tests.privacy.ledger.ledgers import (
+    SIGNER,
+    Place,
+    laplace,
+    ledger_with_account,
+    published,
+    record_publication,
+    request,
+)
 
 SMALL = laplace(0.1)
 
@@ -43,7 +51,7 @@ def test_versions_are_numbered_by_release_and_a_run_has_one(place: Place) -> Non
 
 def test_a_publication_is_entered_once(place: Place) -> None:
     ledger = charged(place, "run-1")
-    entry = ledger.record_publication("run-1", "e" * 64)
+    entry = record_publication(ledger, "run-1", "e" * 64)
     assert entry.body == {
         "run_key": "run-1",
         "release": "people-tables",
@@ -52,7 +60,7 @@ def test_a_publication_is_entered_once(place: Place) -> None:
         "supersedes": None,
         "earlier": [],
     }
-    assert ledger.record_publication("run-1", "e" * 64) == entry
+    assert record_publication(ledger, "run-1", "e" * 64) == entry
     assert ledger.entries_of("run-1")[-1] == entry
     (version,) = ledger.versions()
     assert (version.status, version.manifest) == ("published", "e" * 64)
@@ -63,9 +71,9 @@ def test_a_publication_is_entered_once(place: Place) -> None:
 
 def test_a_version_never_changes_once_it_is_entered(place: Place) -> None:
     ledger = charged(place, "run-1")
-    ledger.record_publication("run-1", "e" * 64)
+    record_publication(ledger, "run-1", "e" * 64)
     with pytest.raises(LedgerRefusal, match=r"(?s)people-tables v1: MANIFEST.json.*a version never changes"):
-        ledger.record_publication("run-1", "f" * 64)
+        record_publication(ledger, "run-1", "f" * 64)
     assert ledger.versions()[0].manifest == "e" * 64
 
 
@@ -73,12 +81,12 @@ def test_what_has_no_version_or_no_grant_is_not_published(place: Place) -> None:
     ledger = ledger_with_account(place)
     ledger.reserve(request("run-1", noise=SMALL))
     with pytest.raises(LedgerRefusal, match="none drawn"):
-        ledger.record_publication("run-1", "e" * 64)
+        record_publication(ledger, "run-1", "e" * 64)
     open_grant(ledger, "run-1")
     with pytest.raises(LedgerRefusal, match="an allocated version"):
-        ledger.record_publication("run-1", "e" * 64)
+        record_publication(ledger, "run-1", "e" * 64)
     with pytest.raises(LedgerRefusal, match="run nothing"):
-        ledger.record_publication("nothing", "e" * 64)
+        record_publication(ledger, "nothing", "e" * 64)
 
 
 def test_seeded_noise_is_never_published(place: Place) -> None:
@@ -87,14 +95,14 @@ def test_seeded_noise_is_never_published(place: Place) -> None:
     open_grant(ledger, "run-1", seeded=SeededBytes(1))
     ledger.allocate_version("run-1")
     with pytest.raises(LedgerRefusal, match="never published"):
-        ledger.record_publication("run-1", "e" * 64)
+        record_publication(ledger, "run-1", "e" * 64)
     assert statuses(ledger) == ["allocated"]
 
 
 def publish_all(ledger: Ledger, *runs: str) -> list[Entry]:
     entries = []
     for run in runs:
-        entries.append(ledger.record_publication(run, "e" * 64))
+        entries.append(record_publication(ledger, run, "e" * 64))
         ledger.prove(run, SIGNER)
     return entries
 
@@ -153,7 +161,7 @@ def test_a_version_is_withdrawn_once(place: Place) -> None:
     with pytest.raises(LedgerRefusal, match=r"(?s)people-tables v1: status.*withdrawn.*published or superseded"):
         ledger.withdraw("people-tables", 1, reason="wrong")
     assert ledger.journal() == entries
-    assert ledger.record_publication("run-1", "e" * 64).kind == "version_published"
+    assert record_publication(ledger, "run-1", "e" * 64).kind == "version_published"
     assert statuses(ledger) == ["withdrawn"]
 
 

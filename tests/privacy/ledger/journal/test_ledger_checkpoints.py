@@ -28,6 +28,7 @@ from tests.privacy.ledger.ledgers import (
     bind,
     ledger_with_account,
     published,
+    record_publication,
     request,
     terms,
 )
@@ -99,9 +100,9 @@ def test_a_tail_that_was_cut_and_grown_anew_is_found(place: Place, grown: Ledger
     seen = seen_by(journal_rows(place), SECOND)
     rewrite(place, lambda rows: rows[:11], *CUT, "DELETE FROM checkpoints WHERE size = 12")
     with pytest.raises(LedgerCorrupt, match=r"journal entry 11, .* is missing"):
-        grown.record_publication("run-3", "f" * 64)
+        record_publication(grown, "run-3", "f" * 64)
     grown = place.open_unseen()
-    grown.record_publication("run-3", "f" * 64)
+    record_publication(grown, "run-3", "f" * 64)
     grown.prove("run-3", SIGNER)
     assert len(grown.journal()) == SECOND
     assert grown.verify() == []
@@ -184,7 +185,7 @@ def test_each_entry_of_a_run_and_of_its_accounts_is_proven_under_a_signed_checkp
     ledger.reserve(request(account="people-2024-Q4", source="file:autumn"))
     open_grant(ledger, "run-1").draw(MarginalQuery(Counted(np.zeros(4, np.int64)).handle, HALF), key="a")
     ledger.allocate_version("run-1")
-    ledger.record_publication("run-1", "e" * 64)
+    record_publication(ledger, "run-1", "e" * 64)
     proof = json.loads(json.dumps(ledger.prove("run-1", SIGNER)))
     entries = [Entry(**proven["entry"]) for proven in proof["entries"]]
     opened = ["account_opened"] * 3
@@ -225,7 +226,7 @@ def test_a_proof_shows_the_last_checkpoint_and_that_of_the_version_before(place:
     rows = journal_rows(place)
     open_grant(grown, "run-4")
     grown.allocate_version("run-4")
-    grown.record_publication("run-4", "f" * 64)
+    record_publication(grown, "run-4", "f" * 64)
     proof = grown.prove("run-4", SIGNER)
     assert follows(proof) == [(size, root_at(rows, size)) for size in (FIRST, SECOND)]
     assert follows(grown.prove("run-4", SIGNER)) == follows(proof)
@@ -245,7 +246,7 @@ def test_a_ledger_whose_past_was_rewritten_cannot_prove_what_it_published_before
 def test_a_tail_that_was_cut_behind_the_checkpoints_makes_no_proof_that_holds(place: Place, grown: Ledger) -> None:
     rewrite(place, lambda rows: rows[:11], *CUT)
     grown = place.open_unseen()
-    grown.record_publication("run-3", "f" * 64)
+    record_publication(grown, "run-3", "f" * 64)
     grown.reserve(request("run-6", noise=SMALL))
     with pytest.raises(LedgerCorrupt, match="does not lead to"):
         grown.prove("run-3", SIGNER)

@@ -37,14 +37,6 @@ def test_a_tree_of_70000_has_the_tiles_of_the_specification_s_example() -> None:
     assert list(tiles_of(0)) == []
 
 
-@pytest.mark.parametrize(("since", "size"), [(0, 3), (3, 300), (256, 257), (255, 256), (300, 66_000)])
-def test_what_is_new_since_a_size_is_what_the_sizes_do_not_share(since: int, size: int) -> None:
-    before, after = set(tiles_of(since)), set(tiles_of(size))
-    fresh = set(tiles_of(size, since=since))
-    assert fresh >= after - before
-    assert all(place in before for place in after - fresh)
-
-
 def grown(size: int) -> tuple[list[str], str]:
     leaves = [hashlib.sha256(b"\0" + str(number).encode()).hexdigest() for number in range(size)]
     frontier: tuple[str, ...] = ()

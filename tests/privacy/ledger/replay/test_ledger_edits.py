@@ -26,7 +26,7 @@ from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_inclusion, check_succession
 from tests.privacy.conftest import Databases
-from tests.privacy.ledger.ledgers import HALF, SIGNER, SOURCE, Counted, Place, request, terms
+from tests.privacy.ledger.ledgers import HALF, SIGNER, SOURCE, Counted, Place, record_publication, request, terms
 from tests.privacy.ledger.replay.ledger_edits import EDITS, HISTORY, RUN, VERIFY, Edit
 from tests.privacy.ledger.tampering import (
     FIRST,
@@ -78,7 +78,7 @@ def run(ledger: Ledger, tried: str) -> object:
     ledger.reserve(request(key, noise=SMALL, source=source))
     open_grant(ledger, key)
     ledger.allocate_version(key)
-    ledger.record_publication(key, "f" * 64)
+    record_publication(ledger, key, "f" * 64)
     return ledger.prove(key, SIGNER)
 
 

@@ -268,10 +268,6 @@ def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weight
     assert biases.max() <= 0.5
 
 
-def first_draw(**changed: Any) -> Callable[[Json], object]:
-    return lambda record: record["replay"]["draws"][0].update(changed)
-
-
 def everywhere(kind: str, **changed: Any) -> tuple[Callable[[Json], object], Callable[[list[Json]], object]]:
     """Change the events of all draws in the record, in the journal and in what was planned."""
 

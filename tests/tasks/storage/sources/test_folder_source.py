@@ -17,8 +17,6 @@ from tasks.storage import progress
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in
 from tests.tasks.storage.during import During
 
-Files = str
-
 
 def pack(text: str, name: str, folder: Path) -> Path:
     path = folder / name

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.drafting.sketch import DraftRefused
-from tasks.draft import draft
+from tasks.draft import draft_contract
 
 SCHEMA = pa.schema(
     [
@@ -55,8 +55,8 @@ def test_a_draft_does_not_depend_on_the_rows_of_a_parquet_file(tmp_path: Path) -
     one, other = _parquet(tmp_path, "one", _rows("Ulm", 11)), _parquet(tmp_path, "other", _rows("Bonn", 30))
     statistics = [pq.read_metadata(path).row_group(0).column(0).statistics.max for path in (one, other)]
     assert statistics == [15, 34]
-    text = draft(one, long=True)
-    assert (text, draft(one)) == (draft(other, long=True), draft(other))
+    text = draft_contract(one, long=True).text
+    assert (text, draft_contract(one).text) == (draft_contract(other, long=True).text, draft_contract(other).text)
     assert not {"Ulm", "Bonn", "job 1"} & set(text.replace(",", " ").split())
     for kind in ("integer", "categories", "decimal", "date", "image"):
         assert f"kind: {kind}" in text
@@ -65,13 +65,13 @@ def test_a_draft_does_not_depend_on_the_rows_of_a_parquet_file(tmp_path: Path) -
 def test_a_draft_reads_no_page_of_a_parquet_file(tmp_path: Path) -> None:
     """With every data and dictionary page overwritten, the same draft is made: only the footer is read."""
     path = _parquet(tmp_path, "one", _rows("Ulm", 11))
-    expected, content = draft(path), bytearray(path.read_bytes())
+    expected, content = draft_contract(path).text, bytearray(path.read_bytes())
     footer = int.from_bytes(content[-8:-4], "little") + 8
     content[4:-footer] = b"\xff" * (len(content) - footer - 4)
     path.write_bytes(content)
     with pytest.raises((OSError, pa.ArrowException)):
         pq.read_table(path)
-    assert draft(path) == expected
+    assert draft_contract(path).text == expected
 
 
 def test_a_draft_does_not_show_what_pandas_says_about_the_rows(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_draft_does_not_show_what_pandas_says_about_the_rows(tmp_path: Path) -
     field = pa.field("town", pa.string(), metadata={"num_categories": "4711"})
     plain = pa.table({"town": ["Ulm"]})
     told = pa.table([["Ulm"]], schema=pa.schema([field], metadata={b"pandas": counted}))
-    text = draft(_parquet(tmp_path, "told", told))
-    assert text == draft(_parquet(tmp_path, "plain", plain))
+    text = draft_contract(_parquet(tmp_path, "told", told)).text
+    assert text == draft_contract(_parquet(tmp_path, "plain", plain)).text
     assert "4711" not in text
 
 
@@ -89,7 +89,9 @@ def test_a_draft_does_not_show_whether_a_column_may_be_null_or_how_wide_it_is(tm
     """Writers choose both by the rows now and then."""
     narrow = pa.schema([pa.field("age", pa.uint8(), nullable=False)])
     one = _parquet(tmp_path, "narrow", pa.table([pa.array([1], pa.uint8())], schema=narrow))
-    assert draft(one) == draft(_parquet(tmp_path, "wide", pa.table({"age": [2**40, None]})))
+    assert (
+        draft_contract(one).text == draft_contract(_parquet(tmp_path, "wide", pa.table({"age": [2**40, None]}))).text
+    )
 
 
 def _duckdb(folder: Path, name: str, *statements: str) -> Path:
@@ -112,7 +114,7 @@ def test_a_draft_does_not_depend_on_the_rows_of_a_duckdb_table(tmp_path: Path) -
             "STRUCT(a towns), all_towns towns[])",
             f"INSERT INTO people VALUES (18, '{town}', '2024-01-01', 1.5, {{a: NULL}}, [])",
         )
-        texts.append(draft(_duckdb(tmp_path, town, *made), table="people", long=True))
+        texts.append(draft_contract(_duckdb(tmp_path, town, *made), table="people", long=True).text)
     assert texts[0] == texts[1]
     assert "Ulm" not in texts[0]
     assert "The labels of the ENUM were not taken over" in texts[0]
@@ -131,7 +133,7 @@ def test_a_view_is_no_table_and_several_tables_need_a_name(tmp_path: Path) -> No
         "CREATE VIEW v AS FROM a",
     )
     with pytest.raises(DraftRefused, match="2 tables"):
-        draft(path)
+        draft_contract(path)
     with pytest.raises(DraftRefused, match=r"no table 'v'(?s:.)*one of a, s\.b"):
-        draft(path, table="v")
-    assert "table: b\n" in draft(path, table="s.b")
+        draft_contract(path, table="v")
+    assert "table: b\n" in draft_contract(path, table="s.b").text
