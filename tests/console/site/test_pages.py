@@ -128,6 +128,7 @@ def test_links_lead_somewhere(client: TestClient) -> None:
     assert [href for href in sorted(filter(None, found)) if client.get(href).status_code >= 400] == []
 
 
+@pytest.mark.services
 def test_text_of_a_contract_and_of_a_journal_entry_is_text(client: TestClient) -> None:
     """A contract's title and a withdrawal's reason that hold a script are shown with their angle brackets."""
     page = client.get("/releases/adult-old/v1").text
