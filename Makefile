@@ -35,9 +35,9 @@ BENCHMARKS := $(filter-out _% spark_kills spark_cluster_kills engines measured r
 help:
 	@echo "make demo     install, then publish and verify the shipped example in $(WORKSPACE)"
 	@echo "make demo-synthetic   the same for synthetic rows, in build/demo-synthetic"
-	@echo "make test     install what the tests need and run them: about 20 minutes on two cores, no other program needed"
-	@echo "make test-services  tests with PostgreSQL, Chromium, Helm, OpenSSL, Go, flock and SoftHSM, which have to be there"
-	@echo "make test-long   tests that kill servers, workers and sites and wait for them to come back, and a long attack"
+	@echo "make test     install what the tests need and run them: about 6 minutes on two cores, no other program needed"
+	@echo "make test-services  tests that start processes: Prefect, PostgreSQL, Chromium, Helm, OpenSSL, Go, flock, SoftHSM"
+	@echo "make test-long   kills, games, audits, and what costs more than half a second of a core"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
 	@echo "make check    format, lint, types, import contracts, make test; CI runs these and the other tests"
 	@echo "make check-python PYTHON=python3.13   the demo and some tests with another Python, from the lock, in a fresh environment"
@@ -77,16 +77,17 @@ lint: $(DEV)
 	$(BIN)/mypy
 	. $(BIN)/activate && lint-imports
 
-# Three on two cores, since many tests wait for servers; files of few long tests come first (tests/conftest.py).
-test: $(DEV) $(FEDERATION)
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# What is pure and in one process (tests/worlds/tiers.py), in two processes with half of the folders each.
+test: $(DEV)
+	@$(BIN)/python -m tests.halves
 
+# Three on two cores, since many wait for servers; files of few long tests come first (tests/conftest.py).
 # Where root runs it, the package that brings PostgreSQL (pgserver) adds a user of its name to the machine.
 test-services: $(DEV) $(FEDERATION) $(HELM)
 	$(BIN)/python -m pytest -m "services and not spark and not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(DEV) $(FEDERATION)
-	$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadfile
+	$(BIN)/python -m pytest -m "long and not spark" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-spark: $(DEV) $(SPARK)/.installed
 	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests

@@ -41,7 +41,14 @@ _NOUNS: dict[object, str] = {"integer": "a whole number", "number": "a number", 
 
 def warm() -> None:
     """Import Great Expectations; call it in a thread while DuckDB ingests, which leaves Python free."""
-    import tasks.validation.expectations  # noqa: F401
+    _suites()
+
+
+def _suites() -> Callable[..., tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]]:
+    """Import what runs the suites."""
+    from tasks.validation.expectations import run_suites
+
+    return run_suites
 
 
 def validate(
@@ -85,7 +92,6 @@ def _run(
     advance: Callable[[float], None],
 ) -> tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]:
     """Attach the snapshot read-only, lay its values out, run the suites."""
-    from tasks.validation.expectations import run_suites
 
     def explain(error: duckdb.Error) -> SudareError:
         return trouble(error, table.path, "reading the snapshot")
@@ -94,7 +100,7 @@ def _run(
         connection.execute(f"ATTACH {literal(str(table.path))} AS snapshot (READ_ONLY)")
         values = lay_out(connection, contract, checks)
         advance(LAID_OUT)
-        return run_suites(connection, values)
+        return _suites()(connection, values)
 
     with connect(None, memory_limit=memory_limit, spill=folder / SPILL) as connection:
         return run(connection, evaluate, explain=explain)

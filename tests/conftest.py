@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -17,13 +18,12 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
-from flows.prefect_runs.prefect_database import create_database
-from flows.prefect_runs.prefect_server import PrefectServer, lasting_server, stop_lasting
-from tasks.storage.workspace.settings import Workspace
 from tests.worlds.known_noise import known_noise
 from tests.worlds.once import once
 
 if TYPE_CHECKING:
+    from flows.prefect_runs.prefect_server import PrefectServer
+    from tasks.storage.workspace.settings import Workspace
     from tests.worlds.versions import Worlds
 
 # A shell without job control starts what runs in its background with SIGINT ignored; the tests press Ctrl-C for real.
@@ -33,6 +33,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Several processes of tests share the cores: threads of their own in each would wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# scikit-learn asks a process of its own how many cores there are.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", str(os.cpu_count() or 1))
 
 # A process of the suite holds a million objects that stay: tests and their code. Looking for garbage among them took
 # up to a quarter of its time: what collecting makes is set aside (below), and the rest is looked through less often.
@@ -54,7 +57,7 @@ settings.load_profile("suite")
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
-pytest_plugins = ["tests.worlds.bare_machine"]
+pytest_plugins = ["tests.worlds.tiers"]
 
 LONGEST = (
     *("test_fields.py", "test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py"),
@@ -64,8 +67,6 @@ LONGEST = (
     *("test_training_draws.py", "test_games_mechanisms.py", "test_fuzz.py", "test_covert_room.py", "test_attack.py"),
 )
 """Files that take longest or wait, the longest first: done last, one of them would be waited for alone."""
-
-OF_PRIVACY = Path(__file__).parent / "privacy"
 
 
 class FailuresAtOnce:
@@ -86,6 +87,19 @@ def pytest_configure(config: pytest.Config) -> None:
     slow = config.getoption("numprocesses", None) or "CI" in os.environ
     if slow and "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(FailuresAtOnce(config))
+
+
+def pytest_sessionstart() -> None:
+    """What every release of the tests would do again: ask git about this tree, and have its rows validated."""
+    from tasks import validate
+    from tasks.records import software
+    from tests.worlds import fake_validator, tiers
+
+    platform.processor()  # remembers what a process of its own said
+    known, real = software.code_commit(), validate._suites
+    lasting = pytest.MonkeyPatch()
+    lasting.setattr(software, "code_commit", lambda: known)
+    lasting.setattr(validate, "_suites", lambda: fake_validator.run_suites if tiers.takes_stand_ins() else real())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -117,9 +131,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def noise_of(node: pytest.Item | pytest.Collector, part: str) -> AbstractContextManager[None]:
-    """Noise that a test's name decides; that of `stat` tests and of the tests of privacy/ is the real one."""
-    real = node.get_closest_marker("stat") is not None or node.path.is_relative_to(OF_PRIVACY)
-    return nullcontext() if real else known_noise(f"{node.nodeid} {part}")
+    """Noise that a test's name decides; that of `stat` tests is the real one."""
+    return nullcontext() if node.get_closest_marker("stat") is not None else known_noise(f"{node.nodeid} {part}")
 
 
 @pytest.fixture
@@ -156,6 +169,8 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.fixture(scope="session")
 def prefect_home(initialised: tuple[Path, str]) -> Path:
     """Prefect's folder as `sudare init` begins it; tests copy it into their workspaces, for it takes long to make."""
+    from flows.prefect_runs.prefect_database import create_database
+
     home = initialised[0] / ".sudare" / "prefect"
     create_database(home)  # waits for the one that was begun
     return home
@@ -164,6 +179,9 @@ def prefect_home(initialised: tuple[Path, str]) -> Path:
 @pytest.fixture(scope="session")
 def serving(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Workspace]:
     """A workspace whose Prefect server stays for all tests of a process; to start one costs more than a run."""
+    from flows.prefect_runs.prefect_server import stop_lasting
+    from tasks.storage.workspace.settings import Workspace
+
     workspace = Workspace.create(tmp_path_factory.mktemp("serving") / "w")
     shutil.copytree(prefect_home, workspace.prefect_home)
     yield workspace
@@ -181,6 +199,8 @@ def prefect_server(serving: Workspace) -> Iterator[PrefectServer]:
 def served_by(workspace: Workspace) -> Iterator[PrefectServer]:
     """Have the Prefect server of a workspace inside the block; what runs in this process has its password."""
     from prefect import settings
+
+    from flows.prefect_runs.prefect_server import lasting_server
 
     with lasting_server(workspace) as started:
         started.wait()

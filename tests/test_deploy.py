@@ -137,6 +137,7 @@ def _bin(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
+@pytest.mark.services
 def test_a_backup_comes_back(tmp_path: Path) -> None:
     """Files, keys, ledger and draws, those that were made after the ledger's copy too; a broken copy and a folder
     that holds a workspace are refused."""
@@ -173,6 +174,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.services
 def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path) -> None:
     """`deploy.local` has a new database each time: what the workspace's own ledger holds would be unspent."""
     (tmp_path / "sudare.toml").write_text("")

@@ -61,6 +61,7 @@ def loaded(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
+@pytest.mark.services
 def test_a_second_build_gives_the_same_bytes(checkout: Path, built: Path, tmp_path: Path) -> None:
     """In another folder, under another umask, another time zone, and with other times of the files."""
     elsewhere = shutil.copytree(checkout, tmp_path / "elsewhere")
@@ -84,6 +85,7 @@ def differing(first: Path, second: Path) -> list[str]:
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
+@pytest.mark.services
 def test_a_byte_that_differs_is_found(built: Path, tmp_path: Path) -> None:
     """The comparison of two builds would find one byte in any of the files, and a file that only one of them has."""
     again = shutil.copytree(built, tmp_path / "again")
@@ -93,6 +95,7 @@ def test_a_byte_that_differs_is_found(built: Path, tmp_path: Path) -> None:
     assert differing(built, again) == sorted([*(path.name for path in built.iterdir()), "more"])
 
 
+@pytest.mark.services
 def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, tmp_path: Path) -> None:
     """What a distribution builds of the archive has the modules of the wheel, byte for byte: those of the commit.
 
@@ -115,6 +118,7 @@ def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, t
     }
 
 
+@pytest.mark.services
 def test_the_bill_of_materials_is_what_others_take_for_one(built: Path) -> None:
     """CycloneDX's own validator accepts it; with a key too much, or without a version, it does not."""
     bill, validator = (built / BILL).read_text(), JsonStrictValidator(SchemaVersion.V1_6)
@@ -123,6 +127,7 @@ def test_the_bill_of_materials_is_what_others_take_for_one(built: Path) -> None:
     assert validator.validate_str(json.dumps({**json.loads(bill), "version": "one"})) is not None
 
 
+@pytest.mark.services
 def test_the_bill_names_every_package_of_the_lock_with_its_digests(built: Path) -> None:
     bill = loaded(built / BILL)
     listed = {each["name"]: each for each in bill["components"]}
@@ -134,6 +139,7 @@ def test_the_bill_names_every_package_of_the_lock_with_its_digests(built: Path) 
     assert {each["purl"] for each in bill["components"]} == {each["bom-ref"] for each in bill["components"]}
 
 
+@pytest.mark.services
 def test_the_bill_says_who_needs_whom_and_what_it_does_not_know(built: Path) -> None:
     """Needs lead from Sudare to every package of this system; those of other systems are listed as unknown."""
     bill = loaded(built / BILL)
@@ -153,6 +159,7 @@ def test_the_bill_says_who_needs_whom_and_what_it_does_not_know(built: Path) -> 
     assert len(licensed) > 100
 
 
+@pytest.mark.services
 def test_the_provenance_is_what_others_take_for_one(built: Path, checkout: Path) -> None:
     """in-toto's own classes read it, field by field; a field that SLSA does not know is refused."""
     statement = loaded(built / PROVENANCE)
@@ -165,6 +172,7 @@ def test_the_provenance_is_what_others_take_for_one(built: Path, checkout: Path)
         ParseDict({**statement["predicate"], "when": "today"}, Provenance())
 
 
+@pytest.mark.services
 def test_provenance_and_checksums_are_those_of_the_files(built: Path) -> None:
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.iterdir()}
     subjects = {each["name"]: each["digest"]["sha256"] for each in loaded(built / PROVENANCE)["subject"]}
@@ -173,12 +181,14 @@ def test_provenance_and_checksums_are_those_of_the_files(built: Path) -> None:
     assert lines == {name: digest for name, digest in digests.items() if name != SUMS}
 
 
+@pytest.mark.services
 def test_nothing_that_is_given_out_names_this_machine(built: Path, checkout: Path) -> None:
     for name in (BILL, PROVENANCE, SUMS):
         text = (built / name).read_text()
         assert [place for place in (str(ROOT), str(checkout), str(built)) if place in text] == []
 
 
+@pytest.mark.services
 def test_outside_a_checkout_nothing_is_built(tmp_path: Path) -> None:
     with pytest.raises(BuildRefused, match="no git checkout with a commit: clone the repository"):
         build(tmp_path / "dist", tmp_path)

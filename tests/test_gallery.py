@@ -75,6 +75,7 @@ def test_the_folder_has_a_picture_of_each_and_no_more() -> None:
         assert len(content) < MOST_BYTES
 
 
+@pytest.mark.services
 def test_without_a_browser_nothing_is_installed_or_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`make gallery` ends in one line, and so does the program that it would start."""
     made = subprocess.run(

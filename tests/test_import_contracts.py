@@ -90,6 +90,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return lint(tmp_path_factory.mktemp("tree"), added=added)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("module", "imported", "contract"), REFUSED)
 def test_a_file_that_is_added_is_inside_the_law(
     broken: dict[str, str], module: str, imported: str, contract: str
@@ -98,22 +99,26 @@ def test_a_file_that_is_added_is_inside_the_law(
     assert f"{module} -> {imported} " in broken[contract]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("module", "imported"), ALLOWED)
 def test_what_draws_may_import_noise(broken: dict[str, str], module: str, imported: str) -> None:
     assert f"{module} -> {imported} " not in broken[NOISE]
 
 
+@pytest.mark.services
 def test_a_room_that_is_added_to_privacy_must_be_given_its_place(tmp_path: Path) -> None:
     """A folder that no layer names breaks the contract, even if it imports nothing."""
     assert "- privacy.attic" in lint(tmp_path, added={"privacy.attic.added": []})[ROOMS]
 
 
+@pytest.mark.services
 def test_two_files_of_a_room_that_import_each_other_are_a_circle(tmp_path: Path) -> None:
     """Even where the import stands inside a function."""
     pair = {"privacy.refine.one": ["privacy.refine.other"], "privacy.refine.other": ["privacy.refine.one"]}
     assert "privacy.refine" in lint(tmp_path, added=pair)[CIRCLES]
 
 
+@pytest.mark.services
 def test_the_tree_itself_breaks_nothing(tmp_path: Path) -> None:
     assert lint(tmp_path, added={}) == {}
 
@@ -124,6 +129,7 @@ def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
             yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_of_the_grants_module_others_take_the_grant_alone() -> None:
     """What it imports to draw with (samplers, bytes) would leave by its name, and linters of imports see nothing."""
     for name, tree in sources(*FOLDERS):
@@ -136,6 +142,7 @@ def test_of_the_grants_module_others_take_the_grant_alone() -> None:
                 assert "privacy.grant.grant" not in {alias.name for alias in node.names}, name
 
 
+@pytest.mark.long
 def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone() -> None:
     """Not even by a query. `_count` and `_read` give what is behind a handle; the others make draws of it."""
     private = {"_count", "_read", "_once", "_random_bytes"}
@@ -155,6 +162,7 @@ def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone(
             assert not (of_another and isinstance(node, ast.Attribute) and node.attr in private), (name, node.lineno)
 
 
+@pytest.mark.long
 def test_no_name_that_is_worked_out_leads_to_noise() -> None:
     """`import_module` takes names of kinds from tables of ours, and no linter follows it."""
     for name, tree in sources(*FOLDERS):

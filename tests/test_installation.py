@@ -98,6 +98,7 @@ def test_what_the_lock_for_torch_holds_is_what_torch_asks_for() -> None:
     assert needs <= locked().keys() | locked(ROOT / "deploy" / "locks" / "neural.txt").keys()
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("target", ["install", "install-dev", "neural", ".venv/.docs-installed", "federation"])
 def test_make_installs_by_hash_all_but_torch_and_our_own_tree(target: str) -> None:
     plan = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -118,6 +119,7 @@ def typed_on(platform: str, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("platform", ["win32", "cygwin"])
 def test_windows_is_refused_in_a_line_that_says_what_to_use(platform: str) -> None:
     """For the command and for `import sudare`, before anything of ours is loaded."""
@@ -129,6 +131,7 @@ def test_windows_is_refused_in_a_line_that_says_what_to_use(platform: str) -> No
     assert "ImportError: sudare: Windows is not supported." in python.stderr
 
 
+@pytest.mark.services
 def test_macos_is_told_that_it_was_not_tried_and_runs() -> None:
     told = typed_on("darwin", "from sudare.entrance import main; main()")
     assert (told.returncode, told.stderr.count("\n")) == (0, 1)
@@ -136,6 +139,7 @@ def test_macos_is_told_that_it_was_not_tried_and_runs() -> None:
     assert told.stdout.startswith("sudare ")
 
 
+@pytest.mark.services
 def test_linux_is_told_nothing() -> None:
     told = typed_on("linux", "from sudare.entrance import main; main()")
     assert (told.returncode, told.stderr) == (0, "")
@@ -147,7 +151,9 @@ def test_what_is_claimed_of_python_is_what_ci_tries() -> None:
     assert "Python 3.11: everything" in manual
     assert "Python 3.12 and 3.13: the demo" in manual
     assert "Not tried: Python 3.14" in manual
-    assert "for version in 3.12 3.13 3.14; do\n    sh deploy/check_python.sh" in (ROOT / ".ci" / "run").read_text()
+    assert (
+        "for version in 3.12 3.13 3.14; do\n    timed sh deploy/check_python.sh" in (ROOT / ".ci" / "run").read_text()
+    )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert (project["requires-python"], "classifiers" in project) == (">=3.11", False)
 
@@ -156,6 +162,7 @@ def checked(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", str(CHECK), *words], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.services
 def test_a_python_that_is_not_here_is_told_and_fails_nothing_unless_it_was_named_as_a_program() -> None:
     """CI asks for a version and goes on; whoever names a program wants that one."""
     asked_for = checked("3.99")

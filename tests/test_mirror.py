@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 STRANGERS = TESTS / "plug_ins"
@@ -19,6 +21,7 @@ def folders() -> set[str]:
     }
 
 
+@pytest.mark.services
 def test_a_folder_of_tests_is_named_as_the_room_that_it_tests() -> None:
     assert {name for name in folders() if not (ROOT / name / "__init__.py").exists()} == WITHOUT_ROOM
 
@@ -28,6 +31,7 @@ def test_a_folder_of_tests_is_a_package() -> None:
     assert [name for name in folders() if not (TESTS / name / "__init__.py").exists()] == []
 
 
+@pytest.mark.services
 def test_a_test_imports_from_its_room_or_the_room_above() -> None:
     """Commands are typed and pages are read from outside, so the console's tests need no import."""
     elsewhere = set()

@@ -33,6 +33,7 @@ def test_folds_share_no_row_and_leave_none_out() -> None:
     assert all(not set(train) & set(test) and len(train) + len(test) == 101 for train, test in parts)
 
 
+@pytest.mark.long
 def test_a_generator_is_fitted_to_training_rows_and_scored_on_the_others(tmp_path: Path) -> None:
     """On a table whose number tells the label, rows made at a large epsilon teach what real ones do; kept is kept."""
     asked = Asked(Kept(tmp_path), 2, ("real", "mst"))
@@ -48,6 +49,7 @@ def test_a_generator_is_fitted_to_training_rows_and_scored_on_the_others(tmp_pat
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
 
 
+@pytest.mark.long
 def test_without_noise_the_same_generator_does_at_least_as_well(tmp_path: Path) -> None:
     """PGM at an epsilon at which P3GM's plan is all but noise; rows of it say that they have no privacy."""
     asked = Asked(Kept(tmp_path), 2, ("pgm",))

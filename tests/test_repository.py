@@ -120,6 +120,7 @@ def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str
     assert pattern.search(text)
 
 
+@pytest.mark.long
 def test_no_file_names_a_path_of_somebodys_machine() -> None:
     """A clone works in any folder: no absolute path of a home, a work or a scratch folder is written down."""
     assert lines_matching(MACHINE_PATH) == []
@@ -181,6 +182,7 @@ def test_torch_is_a_version_with_cpu_builds_and_drags_no_cuda_packages(pyproject
     assert [name for name in pins() if name.startswith(("nvidia", "cuda", "triton"))] == []
 
 
+@pytest.mark.services
 def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
     """import-linter enforces the order of the house (what it refuses inside: `test_import_contracts`)."""
     contracts = pyproject["tool"]["importlinter"]["contracts"]
@@ -194,6 +196,7 @@ def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
     assert said.returncode == 0, said.stdout
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("target", "commands"),
     [
@@ -334,6 +337,7 @@ FRONT = {"Account", "Contract", "Plan", "Record", "Spec", "Table", "Workspace"}
 """What `sudare` shows people, by the words of the field; inside the house they name what it is made of."""
 
 
+@pytest.mark.long
 def test_a_types_name_is_defined_in_one_file() -> None:
     """Somebody who searches for a name finds one thing, and the front of a few of them."""
     places: dict[str, list[str]] = {}
@@ -368,6 +372,7 @@ def module_names(module: str) -> set[str]:
     return names
 
 
+@pytest.mark.long
 def test_tests_and_benchmarks_import_names_that_exist() -> None:
     """Types are checked in the packages alone, so that nobody else tells when a renamed thing is asked for here."""
     missing = []

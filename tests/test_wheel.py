@@ -64,6 +64,7 @@ def environment(folder: Path, *requirements: str) -> Path:
     return folder / "bin"
 
 
+@pytest.mark.long
 def test_the_checker_has_few_dependencies() -> None:
     """At most twelve, and none of the extra `publish`; what that is imported as stands in the table of commands."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -111,14 +111,13 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def make_place(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Callable[[], Place]:
-    return lambda: place_in(tmp_path_factory.mktemp("place"), prefect_home)
+def make_place(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Place]:
+    return lambda: place_in(tmp_path_factory.mktemp("place"))
 
 
-def place_in(root: Path, prefect_home: Path) -> Place:
+def place_in(root: Path) -> Place:
     """Make a workspace in a folder, beside a copy of the example, with its account."""
     workspace = Workspace.create(root / "w")
-    shutil.copytree(prefect_home, workspace.prefect_home)
     shutil.copytree(ADULT, root / "adult")
     assert execute([*OPEN, "--source", str(root / "adult" / "adult.parquet"), *_at(workspace)]) == 0
     return Place(workspace, root / "adult")

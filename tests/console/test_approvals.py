@@ -61,6 +61,7 @@ def spent(place: Place) -> list[int]:
         return [state.remaining for state in ledger.accounts()]
 
 
+@pytest.mark.services
 def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatures(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, 
         release_plainly(spec, place.workspace.root)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spoil", "found"),
     [
@@ -205,6 +207,7 @@ def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, k
     assert "NAME+HASH+BASE64" in typed("plan", str(spec), at=place.workspace).err
 
 
+@pytest.mark.long
 def test_forged_approvals_of_a_version_are_found(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
 ) -> None:

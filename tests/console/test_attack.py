@@ -51,6 +51,7 @@ def entries(place: Place) -> int:
         return int(ledger.execute("select count(*) from journal").fetchone()[0])
 
 
+@pytest.mark.long
 def test_sound_tables_keep_their_claim_and_no_account_pays(shared: Place, public: Path, typed: Typed) -> None:
     """Each attack says what it knows, how well it does and what the claim allows; scores and page are public."""
     spec, before = written(shared, "tables.yaml", "sound", FINE), entries(shared)
@@ -91,6 +92,7 @@ def test_a_missing_extra_is_told_before_the_rows_are_read(
     assert "scikit-learn" not in typed("evaluate", spec, *words, at=shared.workspace).err
 
 
+@pytest.mark.long
 def test_tables_without_noise_end_with_exit_5_and_what_to_do(
     shared: Place, public: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +112,7 @@ def test_tables_without_noise_end_with_exit_5_and_what_to_do(
     assert "do: publish nothing made so" in told
 
 
+@pytest.mark.long
 def test_a_model_is_attacked_in_three_ways(shared: Place, public: Path, typed: Typed) -> None:
     """Options that are about the number of rows follow it, and that is said."""
     spec = written(
@@ -127,6 +130,7 @@ def test_a_model_is_attacked_in_three_ways(shared: Place, public: Path, typed: T
     assert said.json["releases"] == 4
 
 
+@pytest.mark.long
 def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(
     shared: Place, public: Path, typed: Typed
 ) -> None:
@@ -148,6 +152,7 @@ def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(
         assert told in refused.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [

@@ -257,6 +257,7 @@ def test_a_part_of_delta_is_set_aside_for_selections_and_shown(place: Place, typ
         assert "--selection-delta" in refused.err
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("then", ["deleted", "an older copy"])
 def test_a_ledger_that_forgot_a_version_of_its_store_opens_no_account_and_runs_nothing(
     place: Place, typed: Typed, tmp_path: Path, then: str

@@ -71,6 +71,7 @@ def test_what_still_fits_is_told_by_the_kind_of_noise(shared: Place, typed: Type
             assert told["fits"] is fits, (kind, factor, told)
 
 
+@pytest.mark.long
 def test_what_a_plan_says_that_an_account_can_give_is_admitted_at_exactly_that(place: Place, typed: Typed) -> None:
     """Of each kind, tables, synthetic rows, a model: asked for at that ε it fits, and a fifth above it does not."""
     for name in ("tables", "synthetic", "model"):

@@ -79,6 +79,7 @@ def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place, typed: Typed) -
     assert there_is_one == ("choose device: cpu" not in said.err)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize(
     ("patched", "found"), [({"memory_megabytes": 0.0}, "MB of memory"), ({"free_megabytes": 3.0}, "3 MB free")]
@@ -100,6 +101,7 @@ def test_no_memory_and_no_disk_are_refused(
     assert spent(place) == before
 
 
+@pytest.mark.services
 def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
     spec = place.adult / "tables.yaml"
     spec.write_text(spec.read_text().replace("publish: {to: releases/", "publish: {to: 's3://bucket/prefix'"))
@@ -109,6 +111,7 @@ def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
     assert "sudare[s3]" in err
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, typed: Typed, command: str) -> None:
     before = spent(place)

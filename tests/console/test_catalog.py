@@ -42,6 +42,7 @@ def _ids(value: Any) -> list[str]:
     return [each for part in value for each in _ids(part)] if isinstance(value, list) else []
 
 
+@pytest.mark.long
 def test_the_catalogue_holds_each_version_s_own_metadata(three: Place, typed: Typed, tmp_path: Path) -> None:
     """Addresses relative to the catalogue's folder lead to files of the stated digests; no two parts share a name."""
     file = three.workspace.root / "site" / "catalog.json"

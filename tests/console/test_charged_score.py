@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from benchmarks.orchestration import release_plainly
 from tests.console.conftest import Place, Typed
@@ -19,6 +20,7 @@ RECIPE = PAGE.partition("## A score that may be published")[2].partition("\n## "
 DEVIATIONS = 7
 
 
+@pytest.mark.long
 def test_the_score_of_the_manual_is_that_against_the_exact_counts(shared: Place, typed: Typed) -> None:
     """It lies within seven of its standard errors, of the exact rows and of rows in which 500 men became women.
 

@@ -66,6 +66,7 @@ def broken_paths(document: dict[str, Any], shapes: Graph) -> set[str]:
     return {str(path).rpartition("#")[2].rpartition("/")[2] for path in results.objects(None, SHACL.resultPath)}
 
 
+@pytest.mark.long
 def test_the_catalogue_conforms(catalogue: dict[str, Any], shapes: Graph) -> None:
     """Catalogue, datasets, distributions, agents, checksums: no shape finds anything."""
     assert len(set(shapes.subjects(RDF.type, SHACL.NodeShape))) > 40

@@ -26,6 +26,7 @@ def folder(shared: Place) -> Path:
     return shared.workspace.releases / "counted" / "v1"
 
 
+@pytest.mark.long
 def test_the_errors_of_cells_are_those_against_the_exact_counts(shared: Place, folder: Path, typed: Typed) -> None:
     """Private, in the workspace, shown when asked only; nothing is charged and the version stays as it is."""
     before = typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json
@@ -65,6 +66,7 @@ def test_the_numbers_are_not_printed_unasked_and_tables_have_no_target(
     assert "name one version" in missing.err
 
 
+@pytest.mark.long
 def test_cells_without_a_count_are_told_apart_from_zeros(shared: Place, typed: Typed) -> None:
     """Suppressed cells, and of a sparse table those that are not listed; the rows in them are counted."""
     for name, change in (("held", HELD), ("listed", LISTED)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.console.conftest import Typed
 from tests.worlds.federated_runs import released
 from tests.worlds.federations import FEDERATION, TABLES, a_site
@@ -22,6 +24,7 @@ def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Pat
     assert (half.code, "no key for east, south" in half.err) == (2, True)
 
 
+@pytest.mark.long
 def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_path: Path, typed: Typed) -> None:
     run = released(tmp_path, TABLES)
     folder, key = str(run.folder), str(run.workspace.public_key_file)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import sudare
+from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Said, said
 
 LINES, COLUMNS = 24, 100
@@ -61,7 +62,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wide.csv").write_text(WIDE)
     os.chdir(folder)
     try:
-        assert said("init", "work").code == said(*ACCOUNT, "--source", "visits.csv", *AT).code == 0
+        Workspace.create(folder / "work")
+        assert said(*ACCOUNT, "--source", "visits.csv", *AT).code == 0
         assert said("contract", "draft", "--from", "wide.csv", "--to", "wide.contract.yaml").code == 0
     finally:
         os.chdir(before)
@@ -214,6 +216,7 @@ def test_there_are_more_than_twenty() -> None:
     assert len(MISTAKES) >= 20
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_first_mistake_fits_one_screen_and_ends_with_what_to_write(name: str, here: Path) -> None:
     """Exit code, 24 lines of 100 columns, and a last sentence `do:` that says what to type or write."""
@@ -240,6 +243,7 @@ def test_what_spreadsheets_write_is_no_mistake(content: str, here: Path) -> None
     assert (drafted.code, "\n  age: <declare>" in drafted.out) == (0, True)
 
 
+@pytest.mark.services
 def test_a_list_of_5000_open_places_ends_on_the_screen(here: Path) -> None:
     """A terminal gets as many findings as it has lines for; a pipe gets all, alike ones together."""
     command = [sys.executable, "-m", "sudare", "contract", "lint", "wide.contract.yaml"]

@@ -21,11 +21,10 @@ LINK = "person.household_id → household.household_id"
 class Town:
     """The shipped households in a workspace with an account; the keys of some people may be written otherwise."""
 
-    def __init__(self, root: Path, prefect_home: Path) -> None:
+    def __init__(self, root: Path) -> None:
         self.example = root / "households"
         shutil.copytree(EXAMPLE, self.example)
         self.workspace = Workspace.create(root / "w")
-        shutil.copytree(prefect_home, self.workspace.prefect_home)
         people = ("--population", "households", "--block", "2026", "--unit", "household_id")
         cap = ("--epsilon", "9", "--delta", "0", "--calculus", "pure", "--adjacency", "add_remove")
         bound = ("--source", str(self.example / "data"), "--workspace", str(self.workspace.root))
@@ -50,8 +49,8 @@ class Town:
 
 
 @pytest.fixture
-def town(tmp_path: Path, prefect_home: Path) -> Town:
-    return Town(tmp_path, prefect_home)
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)
 
 
 def test_the_share_of_a_link_is_one_of_the_rows_delivered(town: Town, typed: Typed) -> None:
@@ -68,6 +67,7 @@ def _some_without(i: int, key: str) -> str:
     return "" if i % 10 < 3 else key
 
 
+@pytest.mark.long
 def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed) -> None:
     """They are left out, so `check` ends as for keys that nobody has: exit 1, a mark, and what to do."""
     number = town.rewrite(_some_without)
@@ -88,6 +88,7 @@ def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed
     assert LINK in page.with_name("misfits.private.ja.html").read_text()
 
 
+@pytest.mark.long
 def test_one_person_without_a_household_asks_nothing(town: Town, typed: Typed) -> None:
     """The shipped rows: below the share it is shown and no more, and so are missing incomes that are added up."""
     told = typed("check", str(town.example / "people.yaml"), "--json", at=town.workspace)

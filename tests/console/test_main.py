@@ -62,6 +62,7 @@ def _own(modules: set[str]) -> set[str]:
     return {name for name in modules if name.partition(".")[0] in entrance.PACKAGES}
 
 
+@pytest.mark.services
 def test_help_loads_nothing_heavy() -> None:
     """`sudare --help` answers at once."""
     code, modules = _modules_after("--help")
@@ -71,6 +72,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert len(_own(modules)) <= MOST_FOR_HELP
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("words", "most"), [(("verify", "--help"), 45), (("run", "--help"), 35)])
 def test_help_of_a_command_does_not_load_what_it_does(words: tuple[str, ...], most: int) -> None:
     """What checks or makes a version is loaded once its arguments are read."""
@@ -80,6 +82,7 @@ def test_help_of_a_command_does_not_load_what_it_does(words: tuple[str, ...], mo
     assert len(_own(modules)) <= most
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
 def test_help_imports_no_command(words: tuple[str, ...]) -> None:
     """The list of commands stands in one module; a command is imported when it is called."""
@@ -111,6 +114,7 @@ def test_a_place_without_a_docstring_is_named() -> None:
         summary_of("console.plan:no_such_function")
 
 
+@pytest.mark.services
 def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
     """`sudare budget show` needs the ledger's database and no more."""
     code, modules = _modules_after("budget", "show", "--workspace", str(place.workspace.root))
@@ -119,6 +123,7 @@ def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
     assert not modules.intersection(HEAVY)
 
 
+@pytest.mark.services
 def test_a_plan_loads_nothing_heavy(place: Place) -> None:
     """`sudare plan` computes with numpy and asks the ledger; it loads no engine and no orchestrator."""
     plan = ("plan", str(place.adult / "tables.yaml"), "--workspace", str(place.workspace.root))
@@ -146,6 +151,7 @@ def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed) -> 
     assert re.fullmatch(r"sudare \S+\n", told.out)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("name", entrance.PACKAGES)
 def test_a_strangers_package_before_ours_is_told_in_a_line(name: str, tmp_path: Path) -> None:
     """Exit 1 and one line that names the folder; no traceback. A folder that is no package is in nobody's way."""
@@ -331,6 +337,7 @@ def test_ctrl_c_outside_a_run_exits_130(monkeypatch: pytest.MonkeyPatch, typed: 
     assert typed("contract", "lint", "a.yaml", "--json").json["error"]["exit_code"] == 130
 
 
+@pytest.mark.services
 def test_the_command_is_installed_under_its_name() -> None:
     """`main` is what the `sudare` script calls; its exit code is the process's."""
     done = subprocess.run([*COMMAND, "budget", "shw"], capture_output=True, text=True, check=False)

@@ -35,6 +35,7 @@ def folder(released: Said) -> str:
     return str(released.json["folder"])
 
 
+@pytest.mark.services
 def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place, released: Said, folder: str) -> None:
     """A flow run and its task `train` are completed in Prefect's database; the auditors' record names the run."""
     assert "train" in released.err
@@ -48,6 +49,7 @@ def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place,
     assert str(UUID(*runs)) in for_auditors
 
 
+@pytest.mark.services
 def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed: Typed) -> None:
     """One command each; scores stay in the private folder, and a model has no rows to sample."""
     key = str(shared.workspace.private / "keys" / "signing.pub")
@@ -69,6 +71,7 @@ def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed:
         assert "classifier" in refused.err or "a model has its label" in refused.err
 
 
+@pytest.mark.long
 def test_the_plan_of_a_model_says_what_it_costs_and_what_it_is(shared: Place, typed: Typed) -> None:
     """Data-free, for people and as JSON."""
     said = typed("plan", str(model(shared, "planned-model")), "--json", at=shared.workspace)

@@ -74,6 +74,7 @@ def test_a_running_step_has_a_bar_on_a_terminal() -> None:
     assert "25%" in screen.getvalue()
 
 
+@pytest.mark.services
 def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
     """An exception there could leave a lock of logging taken for good, and the command would never end."""
     handled = []
@@ -95,6 +96,7 @@ def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
     assert (stop.asked, len(handled)) == (True, 1)
 
 
+@pytest.mark.services
 def test_a_log_that_nobody_takes_does_not_keep_a_command_from_stopping() -> None:
     """A pipe that is full, for instance: after a second the stop comes all the same."""
 

@@ -41,6 +41,7 @@ def _statuses(place: Place, typed: Typed) -> list[tuple[int, str]]:
     return [(each["version"], each["status"]) for each in listed if each["release"] == NAME]
 
 
+@pytest.mark.long
 def test_a_second_version_supersedes_the_first_and_both_charges_stay(twice: Place, typed: Typed) -> None:
     assert _statuses(twice, typed) == [(1, "superseded"), (2, "published")]
     account = typed("budget", "show", "adult-1994", "--json", at=twice.workspace).json
@@ -144,6 +145,7 @@ def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(
     assert "none.json" in missing.err
 
 
+@pytest.mark.long
 def test_a_withdrawal_reaches_the_public_journal_and_has_an_exit_code_of_its_own(place: Place, typed: Typed) -> None:
     """As an operator and a reader do it: publish, ask, withdraw, ask again; each command writes the journal."""
     settings = place.workspace.root / "sudare.toml"
@@ -171,6 +173,7 @@ def test_a_withdrawal_reaches_the_public_journal_and_has_an_exit_code_of_its_own
     assert typed(*verify[:-2]).code == 0
 
 
+@pytest.mark.long
 def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(place: Place, typed: Typed) -> None:
     release_plainly(place.spec(NAME), place.workspace.root)
     store = place.workspace.releases / NAME
@@ -207,6 +210,7 @@ def test_a_version_that_is_not_there_is_named_with_those_that_are(
     assert "sudare releases list" in said.err
 
 
+@pytest.mark.long
 def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives_nothing(
     place: Place, typed: Typed
 ) -> None:

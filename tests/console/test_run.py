@@ -24,6 +24,8 @@ from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
 from tests.worlds.waiting import wait_until
 
+pytestmark = pytest.mark.services
+
 STEPS = {"ingest", "validate", "charge", "measure", "refine", "report", "publish"}
 
 

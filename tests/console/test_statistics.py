@@ -187,6 +187,7 @@ BAD = [
 ]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("old", "new", "found", "told"), BAD)
 def test_a_spec_that_cannot_be_followed_is_refused_before_anything_is_charged(
     shared: Place, typed: Typed, old: str, new: str, found: str, told: str

@@ -27,6 +27,7 @@ def twice(shared: Place) -> Place:
     return shared
 
 
+@pytest.mark.long
 def test_a_version_is_shown_with_its_tables_statistics_and_files(twice: Place, typed: Typed) -> None:
     said = typed("releases", "show", NAME, "--version", "1", at=twice.workspace)
     assert said.code == 0
@@ -52,6 +53,7 @@ def test_each_statistic_of_two_versions_is_compared_with_its_interval(twice: Pla
     assert "mean_hours-per-week" in typed("releases", "diff", NAME, "1", "2", at=twice.workspace).out
 
 
+@pytest.mark.services
 def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice: Place) -> None:
     site = make_site(twice.workspace)
     client = TestClient(make_app(site), base_url="http://localhost")
@@ -71,6 +73,7 @@ def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice:
     assert "near_zero" in first
 
 
+@pytest.mark.long
 def test_the_auditor_compares_a_version_with_the_rows(twice: Place, typed: Typed) -> None:
     """Numbers are private: written into the workspace, and printed with --show alone; nothing is charged."""
     version, source = twice.workspace.releases / NAME / "v1", twice.adult / "adult.parquet"

@@ -23,6 +23,7 @@ def older(place: Place, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_errors_of_a_stand_in_are_those_of_the_noise_and_nothing_is_charged(
     place: Place, typed: Typed, older: Path
@@ -80,6 +81,7 @@ def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Pa
     assert "no --surrogate" in typed("plan", str(spec), *BECAUSE, at=place.workspace).err
 
 
+@pytest.mark.long
 def test_charged_rows_are_no_stand_in_of_an_edited_spec(place: Place, typed: Typed, tmp_path: Path) -> None:
     """A copy under another name is known by its rows, also where the spec has another epsilon."""
     release_plainly(place.spec("charged", ("epsilon: 1.0", "epsilon: 0.3")), place.workspace.root)

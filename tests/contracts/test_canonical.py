@@ -32,6 +32,7 @@ def by_python(value: Any) -> bytes:
     return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_the_readable_form_is_pythons_own(value: Any) -> None:
     """Property: the same bytes as `json.dumps` with indents, whatever is nested in what."""

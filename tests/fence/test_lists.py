@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.fence import findings, recipes
 
 
+@pytest.mark.long
 def test_the_code_refuses_exactly_the_findings_that_the_file_lists() -> None:
     """What is new is added by `python -m tests.fence.findings`; what is gone has to be said in the commit."""
     listed = {each["id"]: each for each in json.loads(findings.FILE.read_text("utf-8"))}

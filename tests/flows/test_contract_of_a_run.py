@@ -83,6 +83,7 @@ def test_an_announced_change_and_a_compatible_one_pass(published: Place, caplog:
     ]
 
 
+@pytest.mark.services
 def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published: Place, typed: Typed) -> None:
     """`sudare run` exits 2; the account is as before."""
     before = typed("budget", "show", "adult-1994", "--json", at=published.workspace).json

@@ -107,6 +107,7 @@ def _run(place: Place, version: Path) -> Request:
     return request
 
 
+@pytest.mark.services
 def test_start_and_complete_reach_a_server(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +142,7 @@ class _Telling(SpecRefused):
     """A class of somebody's own below a public one."""
 
 
+@pytest.mark.services
 def test_a_failure_is_told_by_one_word_unless_its_class_is_public(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +174,7 @@ def _timeless(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "eventTime": "", "run": {**event["run"], "runId": ""}}
 
 
+@pytest.mark.services
 def test_no_event_holds_what_is_private(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +226,7 @@ def test_a_source_is_named_by_its_server_and_what_it_is_there(source: str, names
     assert dataset_name(source) == {"namespace": namespace, "name": name}
 
 
+@pytest.mark.services
 def test_nothing_that_goes_wrong_with_events_stops_a_run(
     shared: Place,
     version: Path,
@@ -262,6 +266,7 @@ def test_nothing_that_goes_wrong_with_events_stops_a_run(
         assert len(caplog.records) == 2
 
 
+@pytest.mark.services
 def test_nobody_is_told_where_nobody_asked(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +279,7 @@ def test_nobody_is_told_where_nobody_asked(
     assert "a-token" not in repr(Workspace.open(shared.workspace.root).lineage)
 
 
+@pytest.mark.services
 def test_a_version_whose_event_cannot_be_read_is_told_without_files(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

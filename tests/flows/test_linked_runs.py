@@ -81,6 +81,7 @@ def town(tmp_path: Path) -> Town:
     return Town(tmp_path)
 
 
+@pytest.mark.long
 def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
     """Households with their people counted, people, and what households have: each version holds."""
     key = town.workspace.signer().public_key
@@ -91,6 +92,7 @@ def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
         assert town.left() == CAP - number * PICO
 
 
+@pytest.mark.long
 def test_a_household_adds_at_most_its_quota(town: Town) -> None:
     """Eight people of up to 99 years each; the sum of the ages hides 120 of them."""
     town.change("people", ("of: [count, {mean: age}]", "of: [count, {sum: age, per_unit: 120}]"))
@@ -101,6 +103,7 @@ def test_a_household_adds_at_most_its_quota(town: Town) -> None:
     assert [draw["event"]["moves"] for draw in draws] == [[8], [120], [8]]
 
 
+@pytest.mark.long
 def test_the_record_lists_links_truncation_and_policy(town: Town) -> None:
     """On the pages in both languages too; a forged bound is found."""
     folder = town.run("people")
@@ -137,6 +140,7 @@ def _no_links(replay: dict[str, Any]) -> None:
     _fewer_rows(replay)
 
 
+@pytest.mark.long
 def test_the_record_says_what_a_derived_value_is_made_of(town: Town) -> None:
     """And a record that says less of its rows, or of another sum, is found."""
     folder = town.run("income")
@@ -167,6 +171,7 @@ def _of_work(household: dict[str, Any]) -> None:
         made.update({"sum": "person.work"} if "sum" in made else {})
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("every_row_kept")
 def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
     """Counted by hand from the files: at most 8 people of a household, nobody without one, no household twice."""
@@ -188,6 +193,7 @@ def _raw(table: PrivateTable, what: str) -> tuple[Any, ...]:
         return tuple(connection.execute(f"SELECT {what} FROM raw").fetchone() or ())
 
 
+@pytest.mark.long
 def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
     """A key that is written in another way joins nobody: nothing stops, so the look before the charge says it."""
     request = read_request(town.example / "people.yaml")
@@ -212,6 +218,7 @@ def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
     assert look.rows == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["parquet", "duckdb", "sqlite"])
 def test_every_kind_of_store_gives_the_same_rows(town: Town, form: str) -> None:
     """Parquet files, a DuckDB file, an SQLite file: the same keyed hash of the same snapshot."""
@@ -244,6 +251,7 @@ def _sqlite(path: Path, name: str, rows: list[tuple[Any, ...]], columns: list[st
         file.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
 
 
+@pytest.mark.long
 def test_a_second_read_is_the_same_and_a_changed_file_is_another(town: Town) -> None:
     """The choice of rows is fixed by the workspace's key; one more person in one of the files is noticed."""
     first = town.rows("people").keyed_hash

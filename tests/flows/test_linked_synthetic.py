@@ -46,6 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Town, Path]:
     return town, town.run(SPEC)
 
 
+@pytest.mark.long
 def test_both_tables_are_charged_once_and_verified(made: tuple[Town, Path]) -> None:
     """Also with the models fitted again."""
     town, folder = made
@@ -115,6 +116,7 @@ def test_no_interval_is_of_households_and_people_together(made: tuple[Town, Path
         NoisyVersion(made[1])
 
 
+@pytest.mark.long
 def test_evaluation_tells_both_tables_and_what_is_across(made: tuple[Town, Path]) -> None:
     """Private; the sizes' distance is that of the files themselves."""
     town, folder = made
@@ -217,6 +219,7 @@ def test_links_are_checked_by_the_values_alone(made: tuple[Town, Path], tmp_path
         assert finding.found == found
 
 
+@pytest.mark.long
 def test_no_household_moves_a_count_further_than_its_handle_says(tmp_path: Path) -> None:
     """The largest household leaves: counts of households move by one row of it, those of people by eight at most."""
     town = Town(tmp_path)
@@ -251,6 +254,7 @@ def _taken_in(town: Town) -> PrivateTable:
     return ingest(request.spec.source, request.contract, parents=True, **terms)
 
 
+@pytest.mark.long
 def test_the_hash_of_a_snapshot_covers_the_parents(tmp_path: Path) -> None:
     """A household without people changes no row of people; the run that resumes must still see another snapshot."""
     town = Town(tmp_path)

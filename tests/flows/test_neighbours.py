@@ -390,6 +390,7 @@ def both(folder: Path, case: Case, adjacency: Adjacency, bound: int) -> tuple[Pu
     return one, published(folder, lambda place: write(place, case, adjacency, bound, beside), ACCOUNT, answers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("case", "adjacency", "bound"), combinations({**CASES, **SOURCES}))
 def test_neighbours_publish_the_same_bytes(tmp_path: Path, case: Case, adjacency: Adjacency, bound: int) -> None:
     """The same questions in the same order, no number moved beyond its event, and no other way into the folder."""
@@ -416,6 +417,7 @@ def test_every_registered_kind_has_a_case_or_a_reason() -> None:
     assert {each for case in CASES.values() for each in case.rows_per_unit} == {1, 3}
 
 
+@pytest.mark.long
 def test_a_fact_that_goes_around_the_draws_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrong twin of the bytes: the size of the source's file in the record."""
     stated = record._source
@@ -428,6 +430,7 @@ def test_a_fact_that_goes_around_the_draws_is_found(tmp_path: Path, monkeypatch:
     assert {"record.json", "record.html", "MANIFEST.json"} <= {*differing(one, other)}
 
 
+@pytest.mark.long
 def test_a_number_that_moves_further_than_its_event_is_found(tmp_path: Path) -> None:
     """The wrong twin of the moves: a unit has three rows, and the event says one."""
     one, other = both(tmp_path, CASES["tables"], "add_remove", 3)

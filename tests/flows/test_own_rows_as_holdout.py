@@ -20,6 +20,8 @@ from privacy.ledger.terms import AccountTerms
 from tasks.storage.workspace.settings import Workspace
 from tests.worlds.tables import CONTRACT, SPEC, property_yaml
 
+pytestmark = pytest.mark.long
+
 AGE = "{kind: integer, bounds: [0, 99], bins: {width: 5}, nulls: {policy: category}, provenance: {kind: declared}}"
 WARD = "{kind: categories, values: [a, b, c], nulls: {policy: category}, provenance: {kind: declared}}"
 

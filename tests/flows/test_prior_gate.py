@@ -62,6 +62,7 @@ def test_the_rows_of_a_release_are_refused_as_its_prior_and_nothing_is_charged(
         assert [entry.body["gates"] for entry in ledger.journal() if entry.kind == "gate_failed"] == [["prior"]]
 
 
+@pytest.mark.long
 def test_a_release_that_is_charged_already_is_not_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What earlier code charged and published is found again; a refusal would strand the charge."""
     workspace = prepared(tmp_path, lambda rows: rows.reverse())

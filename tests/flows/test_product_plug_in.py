@@ -94,6 +94,7 @@ def answer(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.services
 def test_a_package_adds_a_kind_of_product(ended: subprocess.CompletedProcess[str]) -> None:
     """It is read, checked, planned, charged, drawn by the grant and written; what is drawn is what is charged."""
     said = answer(ended)
@@ -106,11 +107,13 @@ def test_a_package_adds_a_kind_of_product(ended: subprocess.CompletedProcess[str
     assert said["kinds"] == [True, True]
 
 
+@pytest.mark.services
 def test_sudare_plan_shows_it(ended: subprocess.CompletedProcess[str]) -> None:
     assert "counts     of rows by ward" in ended.stdout
     assert "1 draw: ward" in ended.stdout
 
 
+@pytest.mark.services
 def test_a_run_refuses_a_kind_without_a_record_before_it_charges(ended: subprocess.CompletedProcess[str]) -> None:
     said = answer(ended)
     assert said["unrecorded"] == ["product.kind", "kind row_counts, which has no audit record"]

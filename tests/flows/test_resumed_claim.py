@@ -91,6 +91,7 @@ def stopped(spec_path: Path, workspace: Workspace) -> None:
             synthesize(grant, spec.synthetic_product, plan, table, contract, run.path, key)
 
 
+@pytest.mark.long
 def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_store_that_cannot_be_written_is_found_before_the_charge(
         assert charges(ledger, "counts") == []
 
 
+@pytest.mark.long
 def test_a_corrected_place_and_other_formats_go_on_with_the_charge(workspace: Workspace, tmp_path: Path) -> None:
     """Where a version goes is no part of what names its run: the noise that was paid for is published elsewhere."""
     spec = tmp_path / "visits.yaml"

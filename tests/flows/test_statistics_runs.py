@@ -30,6 +30,8 @@ from tests.tasks.verification.forgery import load
 from tests.tasks.verification.test_clip_versions import laplace as private_clips
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables, pure
 
+pytestmark = pytest.mark.long
+
 LARGE = 40 * PICO
 
 

@@ -76,6 +76,7 @@ def test_an_error_comes_back_as_it_is() -> None:
         in_a_loop(fail)
 
 
+@pytest.mark.services
 def test_a_kernel_that_is_interrupted_stops_the_run_and_waits_for_its_end() -> None:
     """SIGINT goes to the thread of the cell; the one that works hears of it."""
     process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)

@@ -64,6 +64,7 @@ def test_rows_that_cannot_be_written_leave_no_part_of_them(place: Place) -> None
     assert not rows_file(place, "visits").exists()
 
 
+@pytest.mark.services
 def test_two_runs_do_not_read_rows_of_one_name(place: Place) -> None:
     """The second would find other rows than it brought, or none."""
     process = holding(place, "visits")
@@ -77,6 +78,7 @@ def test_two_runs_do_not_read_rows_of_one_name(place: Place) -> None:
         process.communicate()
 
 
+@pytest.mark.services
 def test_what_a_killed_process_left_goes_with_the_next_delivery(place: Place) -> None:
     process = holding(place, "visits")
     os.kill(process.pid, signal.SIGKILL)

@@ -21,6 +21,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], env=where, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.services
 def test_importing_loads_nothing_but_the_entrance() -> None:
     """Two modules of ours, and few of Python's own; how many of those are there already differs by environment."""
     code = "import sys; before = set(sys.modules); import sudare; print(*sorted(set(sys.modules) - before))"
@@ -37,6 +38,7 @@ def test_every_public_name_can_be_loaded_and_no_other() -> None:
         _ = sudare.no_such_name  # type: ignore[attr-defined]
 
 
+@pytest.mark.services
 def test_a_strangers_package_before_ours_is_told_when_a_name_is_used(tmp_path: Path) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "__init__.py").touch()
@@ -49,6 +51,7 @@ def test_a_strangers_package_before_ours_is_told_when_a_name_is_used(tmp_path: P
     assert said.stderr.splitlines()[-1].startswith("ImportError: sudare: ")
 
 
+@pytest.mark.services
 def test_the_module_is_the_command() -> None:
     said = subprocess.run([sys.executable, "-m", "sudare", "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("sudare ")

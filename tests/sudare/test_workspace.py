@@ -23,6 +23,8 @@ from sudare.delivery import rows_file
 from tasks.storage.workspace.settings import Workspace as Place
 from tests.sudare.conftest import ADULT, TABLES, House, made
 
+pytestmark = pytest.mark.services
+
 
 def test_a_release_from_memory_is_one_of_the_ledger_s_and_verifies(house: House, released: sudare.Release) -> None:
     """The command lists, shows and verifies what Python has published: there is one pipeline."""

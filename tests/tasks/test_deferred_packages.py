@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.services
+
 USES = [
     ("scipy.stats", "scipy.stats._stats_py", "from scipy.stats import norm; norm.ppf(0.5)"),
     ("scipy.stats", "scipy.stats._stats_py", "import scipy; scipy.stats.norm.ppf(0.5)"),

@@ -60,6 +60,7 @@ def of_units(
     return opened(write_csv(folder, *lines, header=f"person,{HEADER}"), contract, folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_per_unit", [2, 3])
 def test_a_unit_moves_distinct_counts_by_the_moves_of_the_event_at_most(
@@ -91,6 +92,7 @@ def test_a_unit_moves_distinct_counts_by_the_moves_of_the_event_at_most(
     assert reached >= ({"age"} if adjacency == "replace_one" else {None, "age"})
 
 
+@pytest.mark.long
 def test_rows_are_chosen_before_values_are_counted(tmp_path: Path) -> None:
     """Five rows of which three are kept have three values at most, and the unit is in three cells at most.
 

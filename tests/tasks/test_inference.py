@@ -52,6 +52,7 @@ def exact(release: sudare.Release) -> tuple[pl.DataFrame, np.ndarray]:
     return pl.DataFrame(codes), np.linalg.lstsq(design, bill, rcond=None)[0]
 
 
+@pytest.mark.long
 def test_a_regression_lies_within_six_standard_errors_of_that_of_the_rows(release: sudare.Release) -> None:
     """Three normal numbers: beyond six deviations with probability below 1e-8."""
     found, (_, truth) = release.regression(FORMULA, missing=MISSING), exact(release)
@@ -209,6 +210,7 @@ def test_each_coefficient_that_rests_on_the_model_is_named_or_has_no_interval(re
     assert all("ward" in pairs for pairs in given["rests_on"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("made", "said"), [(gaussians, "no noisy marginals"), (accepted, "accepted by a private test"), (aim, "")]
 )

@@ -34,6 +34,7 @@ def test_a_csv_becomes_raw_texts_and_codes_in_its_order(tmp_path: Path):
     assert contents(table.path, "codes") == [(3, 0, 0, 1), (1, 1, 2, 0), (10, 0, 3, 4), (9, 2, 1, 0)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("every_row_kept")
 def test_a_large_file_read_by_several_threads_keeps_its_order(tmp_path: Path):
     table = take_in(large_csv(tmp_path), make_contract(tmp_path), tmp_path)
@@ -201,6 +202,7 @@ SELECTS_THAT_FOLLOWED_THE_TYPE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("select", SELECTS_THAT_FOLLOWED_THE_TYPE)
 def test_a_select_sees_one_type_of_numbers(tmp_path: Path, select: str):
     """Whole numbers, and the doubles, decimals and narrower integers that a writer may make of them for one row."""

@@ -61,6 +61,7 @@ def test_a_broken_row_is_named_by_its_line(tmp_path: Path, case: str):
     assert all(part in message for part in expected), message
 
 
+@pytest.mark.long
 def test_a_broken_row_deep_in_a_large_file_is_named_by_its_line(tmp_path: Path):
     """Several threads read such a file; the line still counts from its start."""
     lines = [HEADER, *[GOOD] * 1_200_000]
@@ -153,6 +154,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], type[Refused], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", DAMAGE)
 def test_a_damaged_gzip_file_is_refused_whole(tmp_path: Path, case: str):
     """DuckDB alone takes the end of a cut file for the end of the table."""
@@ -161,6 +163,7 @@ def test_a_damaged_gzip_file_is_refused_whole(tmp_path: Path, case: str):
     assert found in message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", [[], [GOOD]], ids=["at the end", "in the middle"])
 @pytest.mark.parametrize("packing", ["", ".gz"])
 def test_a_line_above_the_reader_s_buffer_is_refused_and_not_dropped(tmp_path: Path, packing: str, after: list[str]):

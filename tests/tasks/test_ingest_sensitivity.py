@@ -59,6 +59,7 @@ def contract_for(folder: Path, rows_per_unit: int, adjacency: Adjacency) -> tupl
     return contract.model_copy(update={"adjacency": adjacency}), by_ids
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_per_unit", [1, 2, 3])
 def test_a_unit_moves_the_numbers_by_the_moves_of_the_event_at_most(

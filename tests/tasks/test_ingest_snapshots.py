@@ -92,6 +92,7 @@ def test_a_source_that_changes_meanwhile_is_refused(tmp_path: Path):
     assert not list((tmp_path / "run").iterdir())
 
 
+@pytest.mark.long
 def test_a_link_that_is_moved_meanwhile_is_refused(tmp_path: Path):
     """The people who pay are those of the file that was read, not of the one that the link names later."""
     source, contract = large_csv(tmp_path), make_contract(tmp_path)
@@ -134,6 +135,7 @@ def watched(advance: object) -> Iterator[list[str]]:
         progress.watch(None)
 
 
+@pytest.mark.long
 def test_the_progress_grows_from_nothing_to_all(tmp_path: Path):
     fractions: list[float] = []
     with watched(fractions.append) as seen:
@@ -144,6 +146,7 @@ def test_the_progress_grows_from_nothing_to_all(tmp_path: Path):
     assert seen == ["ingest", "ingest done"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("from_fraction", [0.0, 0.7, 0.9])
 def test_ctrl_c_stops_the_ingest_and_leaves_nothing(tmp_path: Path, from_fraction: float):
     """While it reads, while it encodes, while it hashes."""
@@ -170,6 +173,7 @@ def test_a_signal_inside_a_short_statement_is_a_keyboard_interrupt_too(tmp_path:
             run(connection, interrupted, explain=lambda error: None)
 
 
+@pytest.mark.services
 def test_a_killed_ingest_leaves_no_finished_snapshot(tmp_path: Path):
     large_csv(tmp_path)
     make_contract(tmp_path)
@@ -194,6 +198,7 @@ def test_a_killed_ingest_leaves_no_finished_snapshot(tmp_path: Path):
     assert not (tmp_path / "run" / SNAPSHOT).exists()
 
 
+@pytest.mark.long
 def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path):
     """A limit on the size of files stands for the full disk: writing fails in the same way."""
     source, contract = large_csv(tmp_path), make_contract(tmp_path)
@@ -237,6 +242,7 @@ def wide_csv(folder: Path, rows: int) -> Source:
     return Source(path=path)
 
 
+@pytest.mark.long
 def test_a_table_larger_than_the_memory_is_worked_on_from_the_disk(tmp_path: Path):
     source, contract = wide_csv(tmp_path, 3_000_000), make_contract(tmp_path)
     assert source.path.stat().st_size > 245_000_000

@@ -75,6 +75,7 @@ def numbers(folder: Path, frame: pl.DataFrame, groups: int) -> tuple[dict[str, i
     return dict(zip([key for (key,) in keys], units.tolist(), strict=True)), rows, people._read()[..., 0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_unit_changes_no_more_keys_than_the_spec_says(tmp_path: Path, groups: int) -> None:
     """Each of five patients leaves, of random tables: keys, rows and people move by no more than is charged."""

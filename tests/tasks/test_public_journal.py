@@ -179,6 +179,7 @@ def test_all_times_are_cut_to_the_hour(ledger: Ledger, tmp_path: Path) -> None:
 # --- growing, resuming, refusing ------------------------------------------------------------------------------
 
 
+@pytest.mark.services
 def test_a_journal_that_grew_past_full_tiles_keeps_what_never_changes(ledger: Ledger, tmp_path: Path) -> None:
     to = shown(ledger, tmp_path / "public")
     grow(ledger, 300)
@@ -193,6 +194,7 @@ def test_a_journal_that_grew_past_full_tiles_keeps_what_never_changes(ledger: Le
     assert watched(to, tmp_path / "memory")[0] == 0
 
 
+@pytest.mark.services
 def test_a_cut_tile_is_written_again_and_an_interrupted_publication_is_finished(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +261,7 @@ def test_a_version_that_stands_passes_and_an_older_one_is_told_what_supersedes_i
     assert any("v1 was superseded: v2" in note for note in checked(folder, 1, to).notes)
 
 
+@pytest.mark.services
 def test_an_answer_over_http_takes_one_request(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
     to, asked = shown(ledger, tmp_path / "public"), list[str]()
 
@@ -413,6 +416,7 @@ def test_the_monitor_has_at_most_sixty_lines() -> None:
     assert len([line for line in MONITOR.read_text(encoding="utf-8").splitlines() if line.strip()]) <= 60
 
 
+@pytest.mark.services
 def test_the_monitor_follows_a_journal_that_grows(ledger: Ledger, tmp_path: Path) -> None:
     to, memory = shown(ledger, tmp_path / "public"), tmp_path / "memory"
     assert watched(to, memory)[0] == 0
@@ -423,6 +427,7 @@ def test_the_monitor_follows_a_journal_that_grows(ledger: Ledger, tmp_path: Path
     assert "town v1 version_withdrawn" in said
 
 
+@pytest.mark.services
 def test_the_monitor_finds_a_rewritten_past_a_fork_and_a_missing_entry(
     ledger: Ledger, folder: Path, tmp_path: Path
 ) -> None:
@@ -441,6 +446,7 @@ def test_the_monitor_finds_a_rewritten_past_a_fork_and_a_missing_entry(
     forked.close()
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("spoil", ["entry", "cut", "gone", "hash", "status"])
 def test_the_monitor_finds_what_was_changed_cut_or_left_out(ledger: Ledger, tmp_path: Path, spoil: str) -> None:
     ledger.withdraw("town", 1, reason="a test")

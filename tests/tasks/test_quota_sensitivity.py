@@ -44,6 +44,7 @@ def sums(
     return [(handle, handle._read()) for clique in CLIQUES for handle in summed.sums(clique, forms)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_a_unit_moves_sums_by_its_quota_at_most(tmp_path: Path, adjacency: Adjacency, rows_per_unit: int) -> None:

@@ -116,6 +116,7 @@ def wide(sizes: list[int], cliques: str) -> Scenario:
     return scenario
 
 
+@pytest.mark.long
 def test_the_data_are_the_refined_tables_in_row_major_order(reported: Reported) -> None:
     """Every cell of the declared domain has a row with its labels and its refined count."""
     for table in reported.facts.tables:
@@ -462,6 +463,7 @@ def test_the_page_of_a_large_table_is_small(tmp_path: Path, sizes: list[int]) ->
     assert 'class="errors"' in reported.page
 
 
+@pytest.mark.long
 def test_the_page_of_many_tables_stays_readable(tmp_path: Path) -> None:
     """40 tables: each is there, by its numbers alone."""
     cliques = ", ".join(f"[c{a}, c{b}]" for a in range(10) for b in range(a))[:-1] + "]"

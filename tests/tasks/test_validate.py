@@ -31,7 +31,14 @@ from tasks.validate import RESULT_FILE, validate, warm
 from tasks.validation.misfits import misfits
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
 
+REAL = (pytest.mark.real_validator, pytest.mark.long)
+BOTH = [pytest.param("its stand-in"), pytest.param("Great Expectations", marks=REAL)]
 CLEAN = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01")
+
+
+@pytest.fixture(params=BOTH, autouse=True)
+def _validator() -> None:
+    """Both validators answer each case alike."""
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +100,7 @@ def test_nothing_but_names_and_bits_leaves(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.real_validator
 def test_the_full_result_goes_to_a_private_file(messy: tuple[PrivateTable, Contract], tmp_path: Path):
     table, contract = messy
     validate(table, contract, folder=tmp_path)
@@ -222,6 +230,7 @@ def test_the_id_column_is_checked_on_the_rows(tmp_path: Path):
     assert CheckOutcome("nulls:person", passed=True, gate=True) in outcomes
 
 
+@pytest.mark.real_validator
 def test_an_exception_inside_great_expectations_is_our_error_and_not_bad_data(
     messy: tuple[PrivateTable, Contract], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -302,6 +311,7 @@ def test_the_suite_is_one_that_a_reader_of_great_expectations_knows(tmp_path: Pa
     assert all(each.mostly == 1 for each in compiled.expectations)
 
 
+@pytest.mark.services
 def test_great_expectations_is_imported_only_when_it_is_needed():
     program = "import sys, tasks.validate; sys.exit('great_expectations' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)

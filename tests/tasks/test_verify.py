@@ -57,6 +57,7 @@ def test_the_manual_lists_the_rules_and_the_limits_as_the_report_does() -> None:
         assert f"- {limit}\n" in manual
 
 
+@pytest.mark.long
 def test_a_missing_file_is_named(spoilt: Version) -> None:
     for name in spoilt.files:
         hidden = spoilt.folder.parent / "hidden"
@@ -92,6 +93,7 @@ def test_swapped_and_renamed_files_are_named(guild: Version) -> None:
     assert {1, 3} <= broken(report)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
 def test_something_else_in_the_place_of_a_file_is_named(spoilt: Version, kind: str) -> None:
     for name in spoilt.files:

@@ -47,6 +47,7 @@ def sums(
     return [(handle, handle._read()) for clique in CLIQUES for handle in summed.sums(clique, ADDENDS)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_a_unit_moves_weighted_numbers_by_the_moves_of_the_event_at_most(

@@ -43,9 +43,9 @@ class Shown:
 
 
 @pytest.fixture(scope="session")
-def shown(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Shown:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """A copy for each process, since a site writes its logs; the tests only read."""
-    made = once(tmp_path_factory, "shown", lambda folder: _publish(place_in(folder, prefect_home)))
+    made = once(tmp_path_factory, "shown", lambda folder: _publish(place_in(folder)))
     workspace = copied(Workspace.open(made / "w"), tmp_path_factory.mktemp("shown") / "w")
     return Shown(Place(workspace, made / "adult"))
 

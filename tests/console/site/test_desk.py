@@ -32,6 +32,7 @@ def desk() -> Iterator[Desk]:
     made.close()
 
 
+@pytest.mark.services
 def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked first is answered while its process may not even start: nobody waits for that or for the work."""
     start, may_start = desk._start, threading.Event()
@@ -46,6 +47,7 @@ def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pyte
     assert desk.ask("a", "a") == first
 
 
+@pytest.mark.services
 def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
     desk = Desk(work, seconds=8)
     assert answered(lambda: desk.ask("slow", "sleep")).state == "late"
@@ -53,6 +55,8 @@ def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
     desk.close()
 
 
+@pytest.mark.services
+@pytest.mark.services
 def test_work_that_fails_or_dies_says_only_that(desk: Desk) -> None:
     failed = answered(lambda: desk.ask("fail", "fail"))
     assert (failed.state, failed.value) == ("failed", None)
@@ -68,6 +72,8 @@ def test_when_too_many_wait_the_next_is_told_so() -> None:
     assert desk.ask("closed", "d") == Answer("busy")
 
 
+@pytest.mark.services
+@pytest.mark.services
 def test_an_old_answer_is_shown_while_it_is_worked_out_again() -> None:
     """Every answer is old at once here: the first stays until the second is there."""
     desk = Desk(work, seconds=30, lasting=0.0)

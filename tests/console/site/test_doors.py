@@ -70,6 +70,7 @@ def served_site(shown: Shown) -> Site:
     return make_site(shown.workspace)
 
 
+@pytest.mark.services
 def test_every_page_answers_head_like_get_without_a_body(served_site: Site) -> None:
     """Every route that can be read has it; what is sent has no body."""
     app = make_app(served_site)
@@ -97,6 +98,7 @@ def opened(served: Served) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=120)
 
 
+@pytest.mark.services
 def test_half_open_requests_are_closed_in_time(served_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing sent, a head in drops, a second head on a connection that was answered; a whole one is served."""
     monkeypatch.setattr(server, "REQUEST_SECONDS", 1.0)

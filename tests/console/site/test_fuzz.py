@@ -132,6 +132,7 @@ def fuzz(app: FastAPI, most: int) -> dict[str, int]:
     return seen
 
 
+@pytest.mark.long
 def test_no_route_fails_under_made_up_requests(app: FastAPI) -> None:
     """1,000 requests over all routes; a good part of them reach a page."""
     assert len(routes_of(app)) > 30
@@ -141,6 +142,7 @@ def test_no_route_fails_under_made_up_requests(app: FastAPI) -> None:
     assert min(seen["2"], seen["4"]) > REQUESTS // 20
 
 
+@pytest.mark.long
 def test_the_fuzz_finds_a_route_that_fails() -> None:
     """The wrong case: a route that divides by a number that is asked for, and one that forgets the headers."""
     broken = FastAPI()
@@ -150,6 +152,7 @@ def test_the_fuzz_finds_a_route_that_fails() -> None:
     assert {kind for kind in seen if not kind.endswith("without headers")} == set()
 
 
+@pytest.mark.long
 def test_no_path_fails_however_it_is_put_together(app: FastAPI) -> None:
     """300 paths of known and of random pieces, sent as they are, without a client that tidies them up."""
 

@@ -75,6 +75,7 @@ def outline(html: str) -> Outline:
     return read
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("language", ["en", "ja"])
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_answers_in_both_languages_with_one_heading_and_landmarks(
@@ -99,6 +100,7 @@ def _query(path: str) -> dict[str, str]:
     return dict(part.split("=") for part in path.partition("?")[2].split("&") if part)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("path", PAGES)
 def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(client: TestClient, path: str) -> None:
     answer = client.get(path)
@@ -112,6 +114,7 @@ def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(clie
         assert client.request(method, path).status_code == 405
 
 
+@pytest.mark.long
 def test_links_lead_somewhere(client: TestClient) -> None:
     """Every link of every page answers: nothing is 404 and nothing leads off the site."""
     found = {
@@ -125,6 +128,7 @@ def test_links_lead_somewhere(client: TestClient) -> None:
     assert [href for href in sorted(filter(None, found)) if client.get(href).status_code >= 400] == []
 
 
+@pytest.mark.services
 def test_text_of_a_contract_and_of_a_journal_entry_is_text(client: TestClient) -> None:
     """A contract's title and a withdrawal's reason that hold a script are shown with their angle brackets."""
     page = client.get("/releases/adult-old/v1").text
@@ -253,6 +257,7 @@ def test_a_record_is_shown_in_a_sandbox_without_an_origin(client: TestClient) ->
     assert frame["sandbox"] == "allow-downloads"
 
 
+@pytest.mark.services
 def test_a_link_in_the_store_leads_nowhere(shown: Shown, tmp_path: Path) -> None:
     """Whoever can write into the store cannot make the site read another file: links are not followed."""
     workspace = copied(shown.workspace, tmp_path / "w")
@@ -309,6 +314,7 @@ def test_a_preview_is_the_beginning_of_the_table(client: TestClient) -> None:
     assert client.get("/releases/adult-tables/v3/tables", params={"file": "record.json"}).status_code == 404
 
 
+@pytest.mark.services
 @pytest.mark.timeout(900)
 def test_verification_is_live_and_notices_a_changed_file(shown: Shown, site: Site, tmp_path: Path) -> None:
     """An untouched version holds; one flipped byte later the same page says that it does not, and names the file."""
@@ -430,6 +436,7 @@ def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(c
     assert f"Account {ACCOUNT} was opened for adults, 1994: at most ε 3 at δ 1e-9 may ever be lost." in page
 
 
+@pytest.mark.long
 def test_what_is_private_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:
     """No page and no search tells of refused runs or sources."""
     source = str(shown.place.adult / "adult.parquet")

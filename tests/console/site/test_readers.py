@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from console.serve import make_site
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
@@ -24,6 +26,8 @@ from tasks.publish import publish
 from tasks.storage.workspace.settings import Workspace
 from tests.console.site.conftest import serving
 from tests.privacy.ledger.ledgers import bind, laplace, request
+
+pytestmark = pytest.mark.services
 
 READERS, RUNS, VERSIONS = 50, 5, 2
 PAUSE = 0.05

@@ -15,6 +15,7 @@ from tests.console.conftest import COMMAND, Typed
 from tests.console.site.conftest import Shown
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_a_signal_and_ends_with_0(shown: Shown, ending: signal.Signals) -> None:
     words = [*COMMAND, "serve", "--port", "0", "--json", "--workspace", str(shown.workspace.root)]
@@ -33,6 +34,7 @@ def test_it_serves_until_a_signal_and_ends_with_0(shown: Shown, ending: signal.S
         assert process.stderr.read() == ""
 
 
+@pytest.mark.services
 def test_a_port_that_is_taken_is_named(shown: Shown, typed: Typed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

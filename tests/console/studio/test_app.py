@@ -81,12 +81,14 @@ def test_the_page_of_a_spec_shows_its_plan(client: TestClient) -> None:
     assert "±9" in shown.text
 
 
+@pytest.mark.long
 def test_a_text_without_end_has_no_form_and_no_plan(client: TestClient) -> None:
     """Aliases that multiply, typed into the editor."""
     looked = sent(client, "/studio/look", {"spec": {"name": "bad.yaml", "text": bomb()}})
     assert looked.json()["ready"] is False
 
 
+@pytest.mark.services
 def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestClient, studio: Studio) -> None:
     """Labels come from it. The table itself, a file elsewhere, or one that is not there is refused by name."""
     folder = studio.folder.path
@@ -102,6 +104,7 @@ def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestCl
     assert "F: female" in (folder / "visits.contract.yaml").read_text()
 
 
+@pytest.mark.services
 def test_a_spec_names_the_mark_between_fields_that_is_no_comma(client: TestClient, studio: Studio) -> None:
     """The first line tells it to the draft; a run would else take the whole line for one column."""
     (studio.folder.path / "visits.csv").write_text("sex;ward\nF;surgery\n")

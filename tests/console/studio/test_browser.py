@@ -323,6 +323,7 @@ def test_a_browser_that_is_not_let_in_is_told_why(
         assert page.evaluate(LEAST_CONTRAST)[0] >= 4.5
 
 
+@pytest.mark.services
 def test_a_studio_that_is_started_again_finds_the_run(place_of_studio: tuple[Path, Workspace]) -> None:
     """A run is a process of its own: another object, as another studio has it, sees it run and end."""
     folder, workspace = place_of_studio

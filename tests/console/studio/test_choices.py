@@ -165,6 +165,7 @@ def test_no_text_makes_form_or_choice_fail(text: str, name: str) -> None:
         return
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(
     st.dictionaries(

@@ -10,9 +10,12 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.console.conftest import COMMAND, Place, Typed
 
 
+@pytest.mark.services
 def test_it_answers_loopback_until_a_signal_and_ends_with_0(tmp_path: Path) -> None:
     """In an empty folder, without a workspace: the address is of 127.0.0.1, and its token lets one reader in."""
     words = [*COMMAND, "studio", "--port", "0", "--json"]
@@ -40,6 +43,7 @@ def test_it_answers_loopback_until_a_signal_and_ends_with_0(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.services
 def test_a_port_that_is_taken_is_named(shared: Place, typed: Typed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -161,6 +161,7 @@ def gets_nothing(made: Open, sent: list[tuple[str, str | None, str | None]], pat
     assert not (made.studio.folder.path / "made.yaml").exists()
 
 
+@pytest.mark.services
 def test_another_port_is_not_sent_the_session(
     thief: tuple[str, list[tuple[str, str | None, str | None]]], tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def texts(folder: Path, *changes: tuple[str, str]) -> tuple[FileText, FileText]:
     )
 
 
+@pytest.mark.services
 def test_no_source_is_opened_and_no_reader_loaded(place_of_studio: tuple[Path, Workspace]) -> None:
     """The source is a FIFO that nobody writes to: whoever opens it waits for ever.
 

@@ -34,6 +34,7 @@ def ended(runs: Runs) -> RunState | None:
     return state
 
 
+@pytest.mark.services
 def test_a_command_answers_with_its_json(tmp_path: Path) -> None:
     """Options stand before a lone name that begins with a hyphen; a refusal is one in words."""
     said = say(["budget", "open", "--population=p", "--workspace=nowhere", "--", "-x"], tmp_path)
@@ -100,6 +101,7 @@ def test_a_command_that_died_is_told_without_its_last_words() -> None:
     assert findings_in({"release": "a"}) == []
 
 
+@pytest.mark.services
 def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[Path, Workspace]) -> None:
     """Only the lines of its steps; a value within its last words is no step."""
     folder, workspace = place_of_studio
@@ -118,6 +120,7 @@ def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[P
     assert str(files / "run.err") in page
 
 
+@pytest.mark.services
 def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace], monkeypatch: pytest.MonkeyPatch) -> None:
     """A second start while the first goes on is refused; the lock is the process's, and goes with it."""
     folder, workspace = place_of_studio
@@ -140,6 +143,7 @@ def test_a_workspace_that_cannot_be_written_is_named(place_of_studio: tuple[Path
     assert Runs(workspace, folder).state() is None
 
 
+@pytest.mark.services
 def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
     place_of_studio: tuple[Path, Workspace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +183,7 @@ def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
     answered({}, 1)
 
 
+@pytest.mark.services
 def test_a_run_whose_time_nobody_knows_shows_no_time_left(place_of_studio: tuple[Path, Workspace]) -> None:
     """A plan that says nothing, and a file of the run that somebody damaged."""
     folder, workspace = place_of_studio

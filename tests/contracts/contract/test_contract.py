@@ -144,6 +144,7 @@ LIGHT = (
 )
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("module", LIGHT)
 def test_importing_the_contract_is_light(module: str) -> None:
     """No engine is loaded until it is used: `sudare --help` stays quick."""

@@ -63,6 +63,7 @@ def spelled(value: Fraction | None, notation: dict[str, str], *, grouped: bool) 
 VALUES = st.one_of(st.none(), st.integers(-800, 9000).map(lambda n: Fraction(n, 4)), st.just(Fraction(-99)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", NUMBER_DOMAINS)
 @pytest.mark.parametrize("name", NOTATIONS)
 @settings(max_examples=3, deadline=None)

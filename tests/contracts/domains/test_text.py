@@ -95,6 +95,7 @@ def test_a_number_is_the_same_text_in_whatever_type_it_is_stored(kind: str) -> N
     assert [text for (text,) in found] == ["1234", None, None]
 
 
+@pytest.mark.long
 def test_what_is_a_space_or_a_formula_is_the_same_in_sql_and_in_python() -> None:
     """Every sign that Unicode has between a `;` and a formula."""
     signs = [chr(code) for code in range(1, 0x3100)]

@@ -116,6 +116,7 @@ def test_numbers_are_names_where_a_codebook_has_them(tmp_path: Path) -> None:
     assert '\n  "2023": 0..9 by 1\n  "2024": 0..9 by 1\n' in draft_contract(path, book).text
 
 
+@pytest.mark.long
 def test_five_thousand_columns(tmp_path: Path) -> None:
     """A wide header is drafted and loaded within seconds, and a missing file is a finding."""
     names = [f"column_{number}" for number in range(5000)]

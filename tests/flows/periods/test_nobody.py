@@ -17,6 +17,8 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from tasks.storage.workspace.settings import Workspace
 
+pytestmark = pytest.mark.long
+
 SPEC = """\
 release: nobody
 contract: visits.odcs.yaml

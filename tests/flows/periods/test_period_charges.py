@@ -81,6 +81,7 @@ def _late_rows(place: Periodic) -> None:
     write_rows(place.folder / "visits.csv", [(2024, 1), (2024, 1), (2024, 2)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("becomes", ["changed", "gone"])
 def test_a_charged_period_is_completed_whatever_has_become_of_its_source(place: Periodic, becomes: str) -> None:
     """The snapshot that was charged for is taken up; other rows would be another run, charged once more."""
@@ -113,6 +114,7 @@ def test_a_second_charge_of_a_period_is_asked_for(place: Periodic) -> None:
     assert _epsilons(place) == 2
 
 
+@pytest.mark.long
 def test_the_same_rows_go_on_without_their_snapshot(place: Periodic) -> None:
     table = _charged(place)
     table.path.unlink()
@@ -120,6 +122,7 @@ def test_the_same_rows_go_on_without_their_snapshot(place: Periodic) -> None:
     assert (_epsilons(place), _state(place)) == (1, "published")
 
 
+@pytest.mark.long
 def test_an_edited_spec_is_a_second_charge_too_and_reads_nothing(place: Periodic) -> None:
     """The period was paid for under another spec; its snapshot stays, in case that comes back."""
     table, spec = _charged(place), place.spec.read_text()
@@ -133,6 +136,7 @@ def test_an_edited_spec_is_a_second_charge_too_and_reads_nothing(place: Periodic
     assert _epsilons(place) == 1
 
 
+@pytest.mark.long
 def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(place: Periodic) -> None:
     """The second charge was asked for and published; what the first left is spent, and leads to no third."""
     _charged(place).path.unlink()
@@ -147,6 +151,7 @@ def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(pla
     assert (_epsilons(place), _state(place)) == (2, "published")
 
 
+@pytest.mark.long
 def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(place: Periodic) -> None:
     """It is charged already; without the snapshot the period is what was published before."""
     release_plainly(place.spec, place.workspace.root, period=PERIOD)
@@ -166,6 +171,7 @@ def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(pl
     assert _epsilons(place) == 2
 
 
+@pytest.mark.services
 def test_a_copy_that_fails_again_says_that_the_period_is_paid_and_entered(
     place: Periodic, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def test_each_row_is_of_one_period(place: Periodic) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_folder_with_a_day_in_its_paths_is_divided_by_it(tmp_path: Path) -> None:
     """A hive partition column tells the day as a text; the rows of a period are those of its folders."""
     import duckdb
@@ -97,6 +98,7 @@ def test_a_folder_with_a_day_in_its_paths_is_divided_by_it(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.long
 def test_a_period_is_charged_to_its_own_account_and_published_once(
     place: Periodic, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +140,7 @@ def test_days_are_not_told_apart_in_another_engine(place: Periodic) -> None:
     assert "source.by" in [finding.field for finding in refused.value.findings]
 
 
+@pytest.mark.long
 def test_corrected_rows_supersede_their_period_alone(place: Periodic) -> None:
     """Late rows of Q1 make another version of Q1, charged to Q1; Q2 stays as it is."""
     for period in ("2024Q1", "2024Q2"):
@@ -241,6 +244,7 @@ def test_a_timestamp_of_a_time_zone_tells_no_days(place: Periodic) -> None:
         _rows(place, "2024Q1")
 
 
+@pytest.mark.long
 def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
     """A file of Q1 that comes again under the name of Q2 is not charged to Q2."""
     spec = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
@@ -275,6 +279,7 @@ def _copied(folder: Path) -> Periodic:
     return place
 
 
+@pytest.mark.long
 def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path) -> None:
     """Rows that were copied and bound to another population are known by their keyed hash: a gate, in the journal."""
     place = _copied(tmp_path)
@@ -310,6 +315,7 @@ def test_runs_that_are_charged_go_on_although_their_rows_were_charged_to_other_p
         assert "gate_failed" not in {each.kind for each in ledger.journal()}
 
 
+@pytest.mark.long
 def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
     place: Periodic, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -356,6 +362,7 @@ def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path) -> None:
     assert names == [f"ward-{period}" for period in read_periods(QUARTERS, "quarter")]
 
 
+@pytest.mark.long
 def test_a_version_of_a_period_is_evaluated_against_the_rows_of_that_period(
     place: Periodic, capfd: pytest.CaptureFixture[str]
 ) -> None:

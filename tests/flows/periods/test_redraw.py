@@ -138,6 +138,7 @@ def place(tmp_path: Path) -> Plain:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
 def test_each_due_date_is_charged_once_and_makes_a_version_whatever_the_rows_are(place: Plain, changed: bool) -> None:
     """Charges, versions and runs are the same for rows that changed and rows that did not: nothing tells which."""
@@ -156,6 +157,7 @@ def test_each_due_date_is_charged_once_and_makes_a_version_whatever_the_rows_are
     assert first != second
 
 
+@pytest.mark.long
 def test_without_a_schedule_the_same_rows_make_no_version(place: Plain) -> None:
     """The wrong case: here a version more tells that rows changed, and the record says so."""
     place.says(f"{PLAIN}redraw: on_change\n")
@@ -171,6 +173,7 @@ def test_without_a_schedule_the_same_rows_make_no_version(place: Plain) -> None:
     assert told["identity.due"] == "none"
 
 
+@pytest.mark.long
 def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing_twice(place: Plain) -> None:
     """Its rows are other ones by now, and another date has been released meanwhile from a folder of its own."""
     place.charged(FIRST, draw=True)
@@ -183,6 +186,7 @@ def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing
     assert place.versions() == [1, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_date_whose_snapshot_is_gone_is_refused_before_a_row_is_read(place: Plain, changed: bool) -> None:
     """Whether the rows changed meanwhile makes no difference; another date is free."""
@@ -198,6 +202,7 @@ def test_a_date_whose_snapshot_is_gone_is_refused_before_a_row_is_read(place: Pl
     assert place.versions() == [1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_date_whose_charge_was_given_back_is_charged_again_whatever_the_rows_are(
     place: Plain, changed: bool
@@ -240,6 +245,7 @@ def test_a_date_whose_version_was_withdrawn_is_neither_made_nor_copied_again(pla
     assert (outcome.status, outcome.copy, outcome.repeated) == ("withdrawn", None, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
 @pytest.mark.parametrize("later", [False, True])
 def test_a_date_whose_version_is_lost_from_the_store_is_refused_before_a_row_is_read(
@@ -260,6 +266,7 @@ def test_a_date_whose_version_is_lost_from_the_store_is_refused_before_a_row_is_
     assert [each.status for each in place.charges()] == ["published"] * (3 if later else 2)
 
 
+@pytest.mark.long
 def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s_key(
     place: Plain, tmp_path: Path
 ) -> None:
@@ -337,6 +344,7 @@ def test_the_date_of_a_scheduled_run_is_that_of_its_schedule_in_its_zone(place: 
     assert due_date(place.spec, late) is None
 
 
+@pytest.mark.long
 def test_a_period_on_a_schedule_is_due_the_day_after_its_last_and_superseded_on_a_date_of_its_own(
     tmp_path: Path,
 ) -> None:
@@ -359,6 +367,7 @@ def test_a_period_on_a_schedule_is_due_the_day_after_its_last_and_superseded_on_
     assert place.charges() == {"visits-2024-Q1": 2}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["rows", "spec", "contract"])
 def test_a_second_version_of_a_release_is_asked_for(place: Plain, what: str) -> None:
     """Other rows, spec or contract under a name that is taken: nothing is charged until somebody says --supersede."""

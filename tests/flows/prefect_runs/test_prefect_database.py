@@ -16,6 +16,8 @@ from flows.prefect_runs.prefect_database import PrefectDatabaseFailed, begin_dat
 from flows.prefect_runs.prefect_server import prefect_server
 from tasks.storage.workspace.settings import Workspace
 
+pytestmark = pytest.mark.services
+
 
 def test_a_creation_that_is_stopped_leaves_nothing_that_passes_for_finished(tmp_path: Path) -> None:
     """The database stands in its place by one rename; what was begun is gone."""

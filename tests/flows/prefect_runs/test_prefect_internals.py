@@ -59,6 +59,7 @@ def uses_of_prefect(source: str) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.long
 def test_one_module_uses_what_prefect_does_not_document() -> None:
     """All other modules import the documented modules of Prefect only, and set none of its private settings."""
     found = {
@@ -99,6 +100,7 @@ def test_prefect_gives_up_in_the_words_that_are_waited_for() -> None:
     assert GAVE_UP in inspect.getsource(prefect.utilities.services), ASK
 
 
+@pytest.mark.services
 def test_the_database_that_is_created_is_that_of_prefects_own_command(tmp_path: Path) -> None:
     """Tables, columns, keys, indexes and revision are the same, so that later migrations of Prefect's find theirs."""
     own, prefects = tmp_path / "own.db", tmp_path / "prefects.db"

@@ -141,6 +141,7 @@ def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: Prefec
     assert httpx.get(f"{running.api_url}/health").status_code == 200
 
 
+@pytest.mark.services
 def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     """The error says which address, and that nothing was begun."""
     url = f"http://127.0.0.1:{port_of_its_own()}/api"

@@ -113,6 +113,7 @@ def test_a_run_is_lost_when_its_process_died_or_never_came(tmp_path: Path) -> No
         assert not is_lost(crashed, tmp_path, now=NOW, grace=GRACE)
 
 
+@pytest.mark.services
 def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Path) -> None:
     """The kernel lets go of the lock when the process is killed."""
     with alive(tmp_path, "ends"):

@@ -40,6 +40,7 @@ def test_an_events_share_of_a_zcdp_budget_is_a_bound_on_its_curve_at_every_order
     assert renyi(event, order) <= order * float(share(RHO, event)) * (1 + 1e-9) + 1e-14
 
 
+@pytest.mark.long
 @given(st.lists(events, max_size=6), st.sampled_from([RHO, EPSILON, ZeroConcentrated(Fraction(30))]))
 def test_the_auditor_computes_the_same_shares(drawn: list[PrivacyEvent], budget: PrivacyEvent) -> None:
     """Two derivations: the ledger's sum of shares is over the limit exactly where the auditor finds something."""

@@ -26,6 +26,7 @@ def two_points(epsilon: Any, t: Any, order: Any) -> Any:
     return mpmath.log(high * mpmath.exp(order * t) + (1 - high) * mpmath.exp(order * (t - epsilon))) / (order - 1)
 
 
+@pytest.mark.long
 @settings(max_examples=80, deadline=None)
 @given(epsilons, log_orders)
 def test_the_curve_is_the_largest_of_all_two_point_pairs(epsilon: Fraction, log_order: float) -> None:

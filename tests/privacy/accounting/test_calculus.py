@@ -102,6 +102,7 @@ def test_nothing_spent_claims_nothing() -> None:
     assert RenyiCalculus(Fraction(8)).claim(0, NANO) == 0
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(orders, st.lists(events, max_size=5), st.lists(events, max_size=5))
 def test_costs_are_additive_and_know_no_order(
@@ -200,6 +201,7 @@ def test_an_order_out_of_range_is_refused(order: Any) -> None:
         RenyiCalculus(order)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(orders)
 def test_a_calculus_survives_json(order: Fraction) -> None:

@@ -55,6 +55,7 @@ def optimum(epsilon: Fraction, delta: Fraction, units: int) -> mpf:
         return min(mpf(1), (1 - rest) * (1 + d / mp.expm1(e)) + rest * rising(crossing))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 def test_the_chances_are_the_optimum(epsilon: Fraction, delta: Fraction) -> None:
     """Of every number of units: never above the paper's closed form, and less than 2^-126 / delta of it below."""

@@ -116,6 +116,8 @@ def test_intervals_hold_given_that_the_key_is_published(epsilon: Fraction, delta
     assert min(plain) < 0.01
 
 
+@pytest.mark.long
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

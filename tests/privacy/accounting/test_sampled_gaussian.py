@@ -82,6 +82,7 @@ def binomial(noise_multiplier: Fraction, chance: Fraction, order: int) -> Any:
     return mpmath.log1p(mpmath.fsum(terms)) / (order - 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("noise_multiplier", "chance"), EXAMPLES)
 @pytest.mark.parametrize("order", [1.001, 1.5, 3.7, 34.875])
 def test_the_curve_is_the_integral(noise_multiplier: Fraction, chance: Fraction, order: float) -> None:
@@ -93,6 +94,7 @@ def test_the_curve_is_the_integral(noise_multiplier: Fraction, chance: Fraction,
         assert abs(sampled_gaussian_divergence(noise_multiplier, chance, order) / exact - 1) < 1e-13
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(multipliers, chances, st.integers(min_value=2, max_value=300))
 def test_the_curve_at_integer_orders_is_a_binomial_sum(
@@ -164,6 +166,7 @@ def test_sampling_never_costs_and_losses_grow(
     assert loss == pytest.approx(steps * one, rel=SLACK, abs=2e-15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise_multiplier", [Fraction(1, 10), Fraction(1), Fraction(10**4), Fraction(10**9)])
 @pytest.mark.parametrize("chance", [Fraction(1, 10**12), Fraction(1, 10**9), HALF, 1 - Fraction(1, 10**12)])
 @pytest.mark.parametrize("order", [1.001, 2.0, 1e3, 1e6])

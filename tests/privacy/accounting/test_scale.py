@@ -141,6 +141,7 @@ def test_a_whole_account_fits_exactly() -> None:
     assert largest_epsilon([ExponentialMechanism(Fraction(1, 3))] * 3, 0, PureCalculus(), PICO) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "events",
     [

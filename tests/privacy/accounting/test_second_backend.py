@@ -90,6 +90,7 @@ def test_continuous_noise_agrees_with_the_exact_profile(noise_multiplier: Fracti
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("noise_multiplier", "chance"), [(Fraction(1), Fraction(1, 100)), (Fraction(3), TENTH)])
 def test_sampled_noise_agrees_with_the_librarys_accountant(noise_multiplier: Fraction, chance: Fraction) -> None:
     """dp_accounting's PLDAccountant for the same steps, on its own grid: within 1 %."""
@@ -152,6 +153,7 @@ def test_nothing_costs_nothing_and_delta_zero_is_refused() -> None:
         pld_epsilon([Pure(THIRD)], 0)
 
 
+@pytest.mark.services
 def test_importing_the_accountant_is_light() -> None:
     """Nobody who only reads a balance waits for numpy, scipy or dp_accounting."""
     modules = ["amounts", "events", "curves", "convert", "calculus", "calibrate", "second_backend"]

@@ -31,6 +31,7 @@ def planned(contract: Contract, name: str, epsilon: str, **options: Any) -> Fitt
     return plan_classifier(product, contract, read, epsilon=Decimal(epsilon), delta=Decimal("1e-9"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ABOUT))
 def test_noise_that_drowns_the_parameters_is_refused_by_the_plan(contract: Contract, name: str) -> None:
     """At epsilon 0.1 it is; asked for, it is planned; with a hundred thousand times the epsilon it is not."""

@@ -115,6 +115,7 @@ def test_the_most_leaky_mechanism_of_a_claim_keeps_it_and_one_of_twice_as_much_d
     assert loud.least_epsilon > 1
 
 
+@pytest.mark.long
 def test_a_sound_claim_is_refuted_as_seldom_as_is_said() -> None:
     """60 games of randomized response at the claim, at a stated chance of 5 %: on average at most 3 are refuted.
 

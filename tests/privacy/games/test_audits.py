@@ -132,6 +132,7 @@ def test_right_guesses_prove_most_of_a_shift_and_no_more() -> None:
         distinguish(odds[0], odds[1][1:], delta=0.01, confidence=0.999, method="gaussian_guesses")
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("name", ["mst, add_remove", "privbayes, replace_one"])
 def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(name: str) -> None:

@@ -13,6 +13,7 @@ from benchmarks.games.game import play
 from privacy.noise.random_bytes import SecureBytes
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("name", checkpoints.GAMES)
 def test_what_is_shipped_stays_below_its_claim_and_float32_noise_is_found_out(name: str) -> None:

@@ -88,6 +88,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("name", FAST)
 def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) -> None:
@@ -99,6 +100,7 @@ def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) 
     assert played.control.epsilon <= played.control.largest_certifiable
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_with_one_site_that_tells_and_one_that_drops_a_whole_share_of_noise_is_left() -> None:
     """n = 300; 30 % of the deviation is 7 standard errors, false alarm 1e-12. The twin leaves 1 / sqrt(3)."""
@@ -183,6 +185,7 @@ def test_mst_on_adult_does_not_give_its_people_away_and_a_copy_does(key: str) ->
     assert told["area"] < 0.6
 
 
+@pytest.mark.services
 def test_the_command_plays_what_it_is_asked_for() -> None:
     """In two processes, by name; a quick run writes nothing."""
     command = [sys.executable, "-m", "benchmarks.privacy_games", "--quick", "--only", "laplace", "minimum_frequency"]

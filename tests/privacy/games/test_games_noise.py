@@ -18,6 +18,7 @@ GAMES = {**noise.GAMES, **ledger.GAMES}
 SHARES = {"choice": 0.9, "sparse": 0.2, "whole_grant": 0.4}
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("name", GAMES)
 def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) -> None:

@@ -48,6 +48,7 @@ def test_randomized_response_is_never_above_the_bound(epsilon: float) -> None:
         assert binom.sf(right - 1, 40, chance) <= bound + 1e-9
 
 
+@pytest.mark.long
 def test_a_claim_that_holds_is_seldom_refuted_and_twice_the_claim_is_proven() -> None:
     """400 runs of 300 coins under Gaussian noise of shift 1; from a fixed seed, within five deviations of a share."""
     random, coins, each = np.random.default_rng(1), 300, 30

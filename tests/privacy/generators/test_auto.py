@@ -33,6 +33,7 @@ def rows_of_wide(rows: int) -> CountedTable:
     return CountedTable(np.stack(columns, axis=1), WIDE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mst", "privbayes"])
 def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place: Place, name: str) -> None:
     """24 columns, 3,000 rows, ε = 0.1: no choice is made, the charge is spent, and the columns' noise together is at

@@ -234,6 +234,7 @@ def farthest(codes: NDArray[Any], made: NDArray[Any]) -> float:
     return max(float(np.abs(a / a.sum() - b / b.sum()).sum() / 2) for a, b in zip(*shares, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "options", "numbers"),
     [

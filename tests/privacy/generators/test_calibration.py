@@ -116,6 +116,7 @@ def check(plan: FittedPlan[Any], room: MultiplierRange, epsilon: Decimal) -> Non
         assert delta * ATTO <= ATTOS * (1 - 1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("name", [*GENERATORS, *OTHERS, *TRAINERS])
 def test_a_release_of_exactly_the_cap_fits_whatever_makes_it(contract: Contract, tmp_path: Path, name: str) -> None:
@@ -151,6 +152,7 @@ def turned(epsilon: Fraction, rooms: tuple[MultiplierRange, ...]) -> Calibrated:
     return calibrated(stepped, epsilon=epsilon, delta=ATTOS, rooms=rooms)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)])
 def test_the_claim_comes_within_a_thousandth_of_the_charge_where_there_is_room(epsilon: Fraction) -> None:
@@ -182,6 +184,7 @@ def test_another_machines_last_bits_lead_to_the_same_plan(monkeypatch: pytest.Mo
     assert [planned(off) for off in (-500, -50, 50, 500)] == [here] * 4
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)])
 def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
@@ -200,6 +203,7 @@ def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
         assert not room.holds(less) or release_claim(less, ATTOS).epsilon > epsilon * PICO
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None:
     calculus = RenyiCalculus(Fraction(30))
@@ -210,6 +214,7 @@ def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None
     assert 1 < made.noise_epsilon < free.noise_epsilon
 
 
+@pytest.mark.long
 def test_an_account_with_less_room_than_that_gets_the_plain_plan_and_refuses() -> None:
     """The noise is not raised beyond what the release's epsilon needs: the ledger says what would fit."""
     calculus = RenyiCalculus(best_order(1, Fraction(1, 10**9)))
@@ -258,6 +263,7 @@ def test_a_fifth_of_the_points_loosens_a_claim_by_less_than_a_millionth(monkeypa
     assert fine * (1 - 1e-9) <= found <= fine * (1 + 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [100, 5000, 20_000])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**6), Fraction(1, 10**10), Fraction(1, 10**11)])
 def test_the_room_that_a_claim_leaves_is_more_than_the_library_errs(steps: int, delta: Fraction) -> None:

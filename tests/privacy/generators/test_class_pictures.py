@@ -77,6 +77,7 @@ def test_every_labels_pictures_have_their_spot_and_the_draws_are_the_planned_one
         assert found == pytest.approx(MIDDLES[kind], abs=1.0)
 
 
+@pytest.mark.long
 def test_the_public_model_gives_the_same_pictures_and_deformations_are_part_of_it(sqlite_place: Place) -> None:
     run = start(sqlite_place, ClassPictures(), question(), label="kind", deform=0.1)
     model = run.fit(Rows(table())).model  # type: ignore[arg-type]
@@ -98,6 +99,7 @@ def test_the_public_model_gives_the_same_pictures_and_deformations_are_part_of_i
         read_model(model.kind, {**values, "deformations": {"picture": {**still, "height": 5}}}, arrays)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("components", [1, 4])
 def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, components: int) -> None:
     run = start(sqlite_place, ClassPictures(), question(), label="kind", components=components)

@@ -126,6 +126,7 @@ def test_the_share_of_a_component_is_its_weight() -> None:
     assert abs(share - 5 / 8) < 5 * np.sqrt(5 / 8 * 3 / 8 / 40_000)
 
 
+@pytest.mark.long
 def test_what_cannot_be_met_is_refused() -> None:
     with pytest.raises(NothingPossible, match="are possible"):
         model(impossible={("colour",): np.ones(3, dtype=np.bool_)}).sample(1, seed=0)

@@ -73,6 +73,7 @@ def test_the_first_candidate_that_meets_all_is_the_result(
     assert run.ledger.verify() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "candidate",
     [

@@ -171,6 +171,7 @@ def test_levels_are_fitted_together() -> None:
     assert np.square(error[0]).mean() < 0.2 * np.square(error[1]).mean()
 
 
+@pytest.mark.long
 def test_the_expected_error_is_that_of_repeated_noise() -> None:
     """Where every half stands out, the sum's deviation over 400 seeds is at most the planned one and 15 %.
 

@@ -246,6 +246,7 @@ def test_which_bins_are_joined_follows_from_what_was_answered_alone(made: Contra
     assert all(other == first for other in others)
 
 
+@pytest.mark.long
 def test_a_twin_that_joins_by_exact_counts_is_found(made: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrong case: bins joined by the table's own counts. Some neighbour then asks for other marginals."""
     tables: list[Valued] = []

@@ -66,6 +66,7 @@ def noisy(table: CountedTable, parts: Mapping[Clique, np.ndarray], deviation: fl
     return NoisyPairs.of(table.domain, drawn, dict.fromkeys(parts, deviation**2), float(len(table.rows)))
 
 
+@pytest.mark.long
 def test_mallows_finds_the_number_of_factors_through_the_noise() -> None:
     """Two hidden numbers and noise of 60 rows on every number: two factors, and a misfit near 1. None where there are
     none: columns drawn independently. A fit of more would follow the noise.
@@ -97,6 +98,7 @@ def ranks(found: LatentFactors, shape: Sequence[int]) -> set[int]:
     return {int(np.linalg.matrix_rank(each - each.mean(axis=1, keepdims=True), tol=1e-3)) for each in parts}
 
 
+@pytest.mark.long
 def test_cells_along_one_scale_get_loadings_of_rank_one_and_others_do_not() -> None:
     """Steps of a number that leans on two hidden ones, under noise: rank 1. Cells that go with both in ways of their
     own, with little noise: more. Rank 1 is then not tried in vain: it fits far worse.
@@ -148,6 +150,7 @@ def test_public_points_have_mean_0_and_covariance_1_and_are_always_the_same() ->
     np.testing.assert_array_equal(points, public_points(256, 9))
 
 
+@pytest.mark.long
 def test_pairs_are_far_better_known_than_as_independent_columns(sqlite_place: Place) -> None:
     """ε = 1, 5,000 rows, 435 pairs: below 0.6 of the error that exact independent columns have. A single noisy pair
     would be off by more than that; so what is tested is that noise averages out. Measured: 0.46 of it.
@@ -164,6 +167,7 @@ def test_pairs_are_far_better_known_than_as_independent_columns(sqlite_place: Pl
     assert np.mean(off) < 0.6 * np.mean(apart)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 def test_all_of_the_charge_goes_into_one_draw_that_a_second_fit_replays(sqlite_place: Place, adjacency: str) -> None:
     total = 2000 if adjacency == "replace_one" else None
@@ -188,6 +192,7 @@ def test_all_of_the_charge_goes_into_one_draw_that_a_second_fit_replays(sqlite_p
     np.testing.assert_array_equal(fitted.model.sample(100, seed=4), again.model.sample(100, seed=4))
 
 
+@pytest.mark.long
 def test_structural_zeros_hold_in_every_row(sqlite_place: Place) -> None:
     excluded = np.zeros((2, 3), dtype=bool)
     excluded[1, 2] = True

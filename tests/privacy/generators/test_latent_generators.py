@@ -92,6 +92,7 @@ def same(one: Any, other: Any) -> bool:
     return values == values_again and all((each == arrays_again[name]).all() for name, each in arrays.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("reserve", [0, 1])
 def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str, reserve: int) -> None:
@@ -110,6 +111,7 @@ def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place,
     assert 1.99 < epsilon <= 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -136,6 +138,7 @@ def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, o
         assert cloud[:, 4].mean() == pytest.approx([0.1, 0.1, 0.9][kind], abs=0.3)
 
 
+@pytest.mark.long
 def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place) -> None:
     """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps.
 
@@ -150,6 +153,7 @@ def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place
     assert made[:, :4].mean(axis=0) / 100 == pytest.approx(codes[:, :4].mean(axis=0) / 100, abs=0.15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> None:
     """A fit that stops goes on from the last checkpoint, and draws nothing twice."""
@@ -163,6 +167,7 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> No
     assert same(first.model, run.fit(Rows(table()[:0])).model)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, name: str) -> None:
     run = start(sqlite_place, generator(name), question(), label="kind", **QUICK, **FEW.get(name, {}))

@@ -153,6 +153,7 @@ def test_noise_that_drowns_a_label_counts_the_relation() -> None:
         made.plan(replace(question(), rows_per_unit=10), made.options(**read))
 
 
+@pytest.mark.long
 def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place) -> None:
     run = start(sqlite_place, generator("p3gm"), question(), label="kind", rows_about=700)
     with pytest.raises(Stopped):
@@ -162,6 +163,7 @@ def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place) -> None
     assert all((again[name] == values).all() for name, values in first.items())
 
 
+@pytest.mark.long
 def test_rows_come_out_with_shares_means_and_spread(sqlite_place: Place) -> None:
     """With next to no noise: each kind's means, what numbers vary, and how far they move together."""
     _, made = fitted(sqlite_place, 20_000, Fraction(50), decoder="linear")
@@ -174,6 +176,7 @@ def test_rows_come_out_with_shares_means_and_spread(sqlite_place: Place) -> None
         assert np.abs(np.cov(some.T) - np.cov(wanted.T)).max() < 0.25 * np.cov(wanted.T).max()
 
 
+@pytest.mark.long
 def test_a_model_is_read_back_as_it_was_written(sqlite_place: Place) -> None:
     _, made = fitted(sqlite_place, 700)
     assert made.notes == (NOT_TRAINED,)
@@ -218,6 +221,7 @@ def test_noise_that_drowns_the_labels_is_refused_by_the_plan(rows: int, epsilon:
     assert made.plan(question(Fraction(enough[1])), read).events
 
 
+@pytest.mark.long
 def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place: Place) -> None:
     """The sums about the measured centre, stretched as measured: any row comes or goes, of extreme numbers too."""
     _, made = fitted(sqlite_place, 700)
@@ -230,6 +234,7 @@ def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place:
         assert 0.95 * bound < max(moved) <= bound
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize(("decoder", "fits", "well"), [("auto", 1, True), ("trained", 8, False)])
 def test_few_rows_teach_what_tells_labels_apart(

@@ -125,6 +125,7 @@ def test_a_factor_is_never_below_one_nor_above_the_most() -> None:
     assert 1 <= measured_factor(statistic, negative, rows=1.0) <= MOST
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dimensions", [4, 40])
 @pytest.mark.parametrize("middle", [0.5, 0.1])
 @pytest.mark.parametrize("scale", ["measured", "declared"])
@@ -144,6 +145,7 @@ def test_small_numbers_come_out_with_their_spread(
     assert near == (scale == "measured"), found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", ["measured", "declared"])
 def test_a_trained_decoder_gives_numbers_near_their_own(sqlite_place: Place, scale: str) -> None:
     """On 2 % of the range, at epsilon 1; left as they are declared, noise moves them farther than they lie apart."""
@@ -153,6 +155,7 @@ def test_a_trained_decoder_gives_numbers_near_their_own(sqlite_place: Place, sca
     assert (0.003 < spread < 0.02) == (scale == "measured"), spread
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
 @pytest.mark.parametrize("fill", [0.2, 0.01])
 def test_the_plan_knows_all_draws_before_any_data(sqlite_place: Place, name: str, fill: float) -> None:
@@ -178,6 +181,7 @@ def test_nothing_is_measured_for_it_where_nobody_wants_it(options: dict[str, Any
     assert Projection(pixels, ("x",), 4, None, stretches=True).numbers == ()
 
 
+@pytest.mark.long
 def test_the_largest_factor_leaves_products_whole() -> None:
     """Axes with as large sums as axes have, as many as may be asked for: nothing is refused once it is planned."""
     for columns, dimensions in ((1024, 1024), (4096, 1024)):
@@ -203,6 +207,7 @@ WINDOW = Window(
 )
 
 
+@pytest.mark.long
 def test_a_training_sees_rows_within_the_window() -> None:
     """The loss of a learner with a window is that of one without on rows that lie in it already."""
     layout, cpu = mixed_layout(), torch.device("cpu")

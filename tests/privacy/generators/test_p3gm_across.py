@@ -113,6 +113,7 @@ class Federation:
         return [e.body for e in self.ledgers[name].entries_of("run-1") if e.kind == "noise_drawn"]
 
 
+@pytest.mark.long
 def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Callable[[str], Place]) -> None:
     """Epsilon 8, 20,000 rows; the labels' shares and the clouds' means, as of P3GM in one place.
 
@@ -158,6 +159,7 @@ def test_both_phases_together_cost_the_charge_and_hardly_less(changed: dict[str,
     assert both.to_json() == plan.to_json()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [{}, {"labels": "joined", "components": 3, "rounds": 2}, {"scale": "declared", "numbers": "bins"}]
 )
@@ -179,6 +181,7 @@ def test_a_run_that_is_stopped_goes_on_in_either_phase(
         assert len(federation.drawn(name)) == plan.rounds
 
 
+@pytest.mark.long
 def test_an_attempt_that_is_lost_in_either_phase_is_made_again(places: Callable[[str], Place]) -> None:
     federation = Federation(places, across(QUICK), rows=3000)
     rounds = federation.phased.plan.sums.rounds
@@ -192,6 +195,7 @@ def test_an_attempt_that_is_lost_in_either_phase_is_made_again(places: Callable[
     assert all(ledger.verify() == [] for ledger in federation.ledgers.values())
 
 
+@pytest.mark.long
 def test_what_a_coordinator_makes_up_is_refused_or_moves_nothing_that_is_charged(
     places: Callable[[str], Place],
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Pla
         grant.draw(ChoiceQuery((other,), Fraction(1)), key="choice")
 
 
+@pytest.mark.long
 def test_the_noise_of_a_choice_grows_with_the_largest_weight(sqlite_place: Place) -> None:
     """Scores that differ by 10 weights w: e^(-eps 10 w / 2 w) is the odds against the worse one, whatever w is.
 

@@ -320,6 +320,7 @@ def apart(one: list[Found], other: list[Found]) -> float:
     return max(distance(a, b) for a, b in zip(np.array(one).T, np.array(other).T, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_measured_and_refined_sparsely_a_table_has_the_distribution_of_the_dense_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -177,6 +177,7 @@ def loss(
     return moved / ROUNDS
 
 
+@pytest.mark.long
 def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place) -> None:
     """The exact likelihood ratio of whole runs, adaptive candidates and all, is at most e^epsilon for each neighbour.
 

@@ -60,6 +60,7 @@ def neighbours(adjacency: Adjacency, k: int) -> Iterator[tuple[Rows, Rows]]:
             yield (*rest, *one), (*rest, *other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 def test_no_unit_moves_a_score_by_more_than_is_derived_and_some_unit_by_as_much(adjacency: Adjacency, k: int) -> None:

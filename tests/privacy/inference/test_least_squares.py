@@ -67,6 +67,7 @@ def test_without_noise_it_is_the_regression_of_the_rows() -> None:
     assert all(each.unmeasured == () for each in found)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_intervals_hold_the_rows_own_coefficients_at_their_level() -> None:
     """400 drawings by fixed seeds, so that nothing is left to chance: 95 % intervals of three coefficients.

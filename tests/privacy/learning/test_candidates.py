@@ -85,6 +85,7 @@ def test_blocks_and_kinds_of_floats_do_not_matter(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(wide.votes(codes, LAYOUT), votes)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_rows() -> None:
     """Ten times the rows take no more at once than blocks do: 50 MB, where all distances would take 800 MB."""
     candidates = Candidates(LAYOUT.names, random_rows(1000, 2).astype(np.int64), "label")

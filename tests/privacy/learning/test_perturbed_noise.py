@@ -156,6 +156,7 @@ def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypa
     assert seen == [[]] * 15
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize(
     ("name", "trials", "between"),

@@ -67,6 +67,7 @@ def test_a_batch_larger_than_the_declared_rows_is_refused_with_what_to_do() -> N
         Schedule(300, 301, Fraction(1), checkpoints=1, reserve=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(8)])
 def test_the_calibrated_multiplier_is_the_least_that_fits(epsilon: Fraction) -> None:
     """Its events cost at most epsilon at their best order, one step of the grid less costs more, and PLD less."""

@@ -95,6 +95,7 @@ def test_charges_are_admitted_up_to_the_cap_and_not_one_unit_above(place: Place)
     assert ledger.verify() == []
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None, suppress_health_check=FRESH_EACH_TIME)
 @given(amounts=st.lists(st.integers(1, 2 * PICO), min_size=1, max_size=8), returned=st.sets(st.integers(0, 7)))
 def test_whatever_is_charged_and_returned_the_balance_stays_between_zero_and_the_cap(
@@ -118,6 +119,7 @@ def test_whatever_is_charged_and_returned_the_balance_stays_between_zero_and_the
     assert ledger.verify() == []
 
 
+@pytest.mark.long
 @settings(max_examples=8, deadline=None, suppress_health_check=FRESH_EACH_TIME)
 @given(amounts=st.lists(st.integers(1, PICO // 8), min_size=2, max_size=6), order=st.randoms(use_true_random=False))
 def test_totals_only_grow_and_do_not_depend_on_the_order(
@@ -352,6 +354,7 @@ print(admitted)
 """
 
 
+@pytest.mark.services
 def test_processes_that_charge_at_once_never_pass_the_cap(place: Place) -> None:
     """Six processes ask for 120 charges of ε = 0.05 on a cap of 3: exactly 60 are admitted."""
     ledger = ledger_with_account(place)

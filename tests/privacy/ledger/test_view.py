@@ -82,6 +82,7 @@ def expected(
     return found[:limit]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("few", [500, 1])
 def test_a_search_finds_what_going_through_the_whole_journal_finds(
     past: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch, few: int

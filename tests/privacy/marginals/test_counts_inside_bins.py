@@ -45,6 +45,7 @@ def counted(folder: Path, rows: tuple[int, ...], tree: BinTree = TREE) -> NDArra
     return np.array([*nodes, found[0]], dtype=np.int64)
 
 
+@pytest.mark.long
 def test_each_row_is_in_one_leaf_and_a_missing_value_beside_them(tmp_path: Path) -> None:
     """Against the definition: offset o stands as o + 1; -3 is the lower bound."""
     for stored in range(101):
@@ -56,6 +57,7 @@ def test_each_row_is_in_one_leaf_and_a_missing_value_beside_them(tmp_path: Path)
     assert TREE.levels > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 def test_no_neighbour_moves_counts_further_than_the_event_says(tmp_path: Path, adjacency: Adjacency) -> None:
     """All changes of one unit of up to two rows: L1 and L2 are at most the event's, and both are reached."""

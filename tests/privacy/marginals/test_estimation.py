@@ -90,6 +90,7 @@ def test_the_loss_is_that_of_the_best_table(seed: int, variance: float, cliques:
     assert loss <= best * (1 + 1e-3) + found.temperature * truth.sum() * np.log(24) + found.gap
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 2**32),

@@ -15,6 +15,7 @@ from privacy.marginals.graphical_model import GraphicalModel
 from tests.privacy.marginals.random_models import joint, models, random_model, summed
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(models())
 def test_every_marginal_is_that_of_the_joint_table(model: GraphicalModel) -> None:

@@ -27,6 +27,7 @@ def models(draw: st.DrawFn) -> tuple[CellDomain, list[tuple[str, ...]], tuple[st
     return domain, known, draw(st.sampled_from(every))
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(models())
 def test_the_size_with_one_more_clique_is_that_of_the_whole_model(case: tuple) -> None:
@@ -78,6 +79,7 @@ def test_blocks_are_those_of_the_definition(count: int, drawn: list[tuple[int, i
             assert joined in blocks_by_definition(edges | {frozenset((one, other))})
 
 
+@pytest.mark.long
 def test_all_pairs_of_a_wide_tree_are_known_in_seconds() -> None:
     """120 columns in a chain: each of 7,140 pairs closes a cycle of its own."""
     columns = tuple(f"c{place:03d}" for place in range(120))

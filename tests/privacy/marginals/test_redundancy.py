@@ -34,6 +34,7 @@ def test_the_inverse_is_exact_for_copies_of_one_column() -> None:
     np.testing.assert_allclose(exact @ scaling(gradient), gradient, atol=1e-12)
 
 
+@pytest.mark.long
 def test_without_what_is_shared_the_search_is_several_times_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """All pairs of six columns, little noise: iterations with the inverse and with a cell-by-cell scaling."""
     domain = CellDomain(tuple("abcdef"), (3, 4, 5, 2, 3, 4))

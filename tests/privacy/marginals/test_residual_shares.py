@@ -183,6 +183,7 @@ def test_tables_with_too_many_residuals_are_refused() -> None:
         Workload(tuple(sizes.items()), (tuple(sizes),), (Fraction(1),)).gains()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_no_linear_plan_with_laplace_noise_is_below_the_bound(seed: int) -> None:
     """A search over matrices, each row with Laplace noise for the largest sum of sizes in a column."""

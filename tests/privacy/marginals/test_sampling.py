@@ -77,6 +77,7 @@ def test_pairs_survive_sampling_also_across_nodes() -> None:
     assert wrong > chi2.isf(1e-9, expected.size - 1)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_a_single_row_follows_the_model() -> None:
     """n = 20,000 seeds, one row each: chi-square of the joint table, false alarm 1e-9."""
@@ -134,6 +135,7 @@ def test_portable_functions_are_accurate() -> None:
     assert np.isneginf(logarithm(np.array([0])))[0]
 
 
+@pytest.mark.services
 def test_the_bytes_do_not_depend_on_the_processor() -> None:
     """The same digest with all of numpy's vectorised kernels switched off, as on the oldest processor it runs on."""
     features = [*np._core._multiarray_umath.__cpu_dispatch__]  # type: ignore[attr-defined]

@@ -50,6 +50,7 @@ def whole(columns: Clique, shape: tuple[int, ...], factors: list[tuple[Clique, F
     return table
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(tables())
 def test_sums_and_largest_values_are_those_of_the_whole_table(case: tuple) -> None:

@@ -41,6 +41,7 @@ def test_the_size_is_eight_bytes_a_cell_of_the_triangulated_graph(cliques: list[
     assert model_size(ABCD, cliques) == 8 * cells / 2**20
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(graphs())
 def test_the_tree_is_what_was_announced_and_has_the_running_intersection(

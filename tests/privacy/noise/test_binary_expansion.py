@@ -37,6 +37,7 @@ def test_any_rational_exponent_agrees_with_the_series(x: Fraction) -> None:
     assert prefix(odds_share(x), 12) == exp_minus_digits(x, 12, lambda r: r / (1 + r))
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=20, max_denominator=10**6), st.integers(1, 9))
 def test_the_bounds_enclose_the_probability_at_any_precision(x: Fraction, digits: int) -> None:

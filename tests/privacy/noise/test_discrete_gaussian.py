@@ -97,6 +97,7 @@ def test_the_exact_way_decides_as_the_filter_does(sigma: Fraction) -> None:
     assert 0 < quick.sum() < quick.size
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_draws_that_all_went_the_exact_way_have_the_same_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     """DKW; n = 20,000, false-alarm rate 1e-9; the same seed also gives the very same draws."""

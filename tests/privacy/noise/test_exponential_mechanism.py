@@ -33,6 +33,7 @@ def statistic(epsilon: Fraction, sensitivity: Fraction, assumed: float) -> float
     return float(((counts - wanted) ** 2 / wanted).sum())
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_each_candidate_is_chosen_with_its_probability() -> None:
     """n = 40,000 choices of 5, chi-square with 4 degrees of freedom: false alarm 1e-9.
@@ -52,6 +53,7 @@ def test_scores_that_are_far_below_are_never_chosen_and_one_candidate_always_is(
     assert exponential_mechanism([Fraction(-3)], epsilon=one, sensitivity=one, source=source) == 0
 
 
+@pytest.mark.long
 def test_many_candidates_of_one_score_are_equally_likely() -> None:
     """300 candidates need two bytes a proposal; n = 30,000, each within 6 standard deviations of 100."""
     source = SeededBytes(2)

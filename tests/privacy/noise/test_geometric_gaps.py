@@ -109,6 +109,7 @@ def test_every_pattern_of_neighbouring_trials_is_as_frequent_as_it_should_be(t: 
     assert patterns_p(np.concatenate([2 * paired, 2 * paired + 1]), trials, p) < FALSE_ALARM
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize(
     ("trials", "t", "tau"), [(7, Fraction(1, 2), 1), (40, Fraction(1), 3), (10**12, Fraction(1), 27)]
@@ -172,6 +173,7 @@ def test_the_bounds_of_a_layer_enclose_it_and_close_in(s: int, tau: int) -> None
             assert most - least < Decimal(10) ** (3 - digits)
 
 
+@pytest.mark.long
 def test_a_probability_too_small_for_any_number_succeeds_never_and_takes_no_time() -> None:
     began = thread_time()
     for t, tau in ((Fraction(2**20), 2**61), (Fraction(1), 10_000), (Fraction(1, 1000), 2**61)):
@@ -179,6 +181,7 @@ def test_a_probability_too_small_for_any_number_succeeds_never_and_takes_no_time
     assert thread_time() - began < 5
 
 
+@pytest.mark.long
 def test_extreme_bytes_end() -> None:
     """0xFF.. is above every probability: no block holds a success. 0x00.. below: each gap is 2^J - 1."""
     bounds = tail(Fraction(1), 3)[0]

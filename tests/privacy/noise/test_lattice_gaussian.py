@@ -102,6 +102,7 @@ def test_what_is_not_a_float32_vector_is_refused() -> None:
     np.testing.assert_array_equal(given, np.array([1.0, np.inf, 77.5], np.float32))
 
 
+@pytest.mark.long
 def test_noise_for_a_large_network_takes_a_fraction_of_a_tenth_of_a_second() -> None:
     """1.6 million entries take about 13 ms of one core's time; ten times that is allowed to the quickest of ten."""
     source, noisy, times = SecureBytes(), np.zeros(1_600_000, np.float32), []

@@ -43,6 +43,7 @@ def test_the_sizes_of_samples_are_binomial(rows: int, q: Fraction) -> None:
     assert sizes_p(sizes, rows, float(wrong)) < FALSE_ALARM
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_each_row_is_drawn_as_often_and_by_itself() -> None:
     """n = 40,000 samples of 8 rows, all 256 patterns, false alarm 1e-9; fixed-size batches are rejected."""
@@ -90,6 +91,7 @@ def test_the_expansion_of_a_fraction_is_its_long_division(p: Fraction) -> None:
     assert 0 <= p - total < Fraction(1, 256**20)
 
 
+@pytest.mark.long
 def test_sampling_sixty_thousand_rows_takes_a_fraction_of_a_millisecond() -> None:
     """The target is 0.3 ms; of 50 samples the least time of this thread is below it, though the machine be busy.
 

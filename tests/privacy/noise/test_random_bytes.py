@@ -58,6 +58,7 @@ def test_a_secure_source_takes_a_new_key_before_its_share_is_used_up(monkeypatch
     assert len(blocks(taken)) == taken.size // 16
 
 
+@pytest.mark.services
 def test_a_forked_child_does_not_repeat_its_parents_bytes() -> None:
     source = SecureBytes()
     source.take(16)

@@ -249,6 +249,7 @@ def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction) -> None:
     assert not lag_rejects(drawn, (1, 2, 3))
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
     """n = 6 million numbers at s = 2^8: chi-square over 15^2 cells of pairs and 9^3 of triples, 1e-9 each.
@@ -280,6 +281,7 @@ def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
     assert p_value(drawn[::3], drawn[1::3], drawn[1::3], parts=9) < FALSE_ALARM
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
     """About 3,000 pairs beyond 3.5 deviations, chi-square in 8 parts of float32's angle steps, false alarm 1e-9.

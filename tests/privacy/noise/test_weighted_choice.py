@@ -30,6 +30,7 @@ def statistic(rate: Fraction, assumed: float) -> float:
     return float(((counts - wanted)[some] ** 2 / wanted[some]).sum())
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_each_run_is_chosen_with_its_probability() -> None:
     """n = 10,000 choices of 6, chi-square with 5 degrees of freedom: false alarm 1e-9.

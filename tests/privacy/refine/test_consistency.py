@@ -207,6 +207,7 @@ def one_way(clique: tuple[str, ...], values: np.ndarray, name: str) -> np.ndarra
     return summed
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_the_error_of_shared_margins_falls_as_the_least_squares_say() -> None:
     """Column a is in 3 of the 6 pairs, with b, c, d of 3, 4, 2 cells: its margins have variances 3 v, 4 v and 2 v.

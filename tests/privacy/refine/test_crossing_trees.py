@@ -100,6 +100,7 @@ def test_counts_of_crossing_places_are_nearer_than_without_their_own_measurement
     assert errors[True] < 0.6 * errors[False]
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_intervals_of_both_trees_hold_their_rate_and_shorter_ones_are_found_out() -> None:
     """n = 3,000 releases, a team, a region and a smallest place each: more than 92.5 % hold each.

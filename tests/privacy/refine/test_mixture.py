@@ -71,6 +71,7 @@ def test_a_risk_is_that_of_wider_noise_whatever_the_covariance_of_the_noise(told
     assert off < 4 if told else off > 8
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_auto_is_not_worse_than_no_refinement_where_empirical_bayes_is() -> None:
     """n = 100 draws of each of three tables: RMSE at most 1 % above none's beyond three standard errors.
@@ -117,6 +118,7 @@ def test_noise_under_two_rows_and_laplace_noise_are_refined_by_the_best_method()
     assert refined(UNRELATED, "auto", total=int(UNRELATED.sum()), event=little).method != "mixture"
 
 
+@pytest.mark.long
 def test_neighbours_are_a_part_of_large_tables_with_an_order() -> None:
     place = np.linspace(-2, 2, 40)
     truth = np.rint(400 * np.exp(-np.add.outer(place**2, place**2))).astype(np.int64)

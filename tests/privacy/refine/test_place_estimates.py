@@ -223,6 +223,7 @@ def test_families_are_projected_on_the_nearest_values() -> None:
     assert found.tolist() == [[4.0, 0.0], [0.0, 0.0], [0.0, 8.0], [3.0, 0.0]]
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_intervals_hold_their_rate_and_shorter_ones_are_found_out() -> None:
     """n = 3,000 releases, one cell of the middle level each: more than 92.5 % hold it.

@@ -65,6 +65,7 @@ def spread(refined: SparseRefined, cells: int) -> NDArray[np.float64]:
     return dense
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     noisy=st.lists(st.integers(-9, 30), min_size=1, max_size=25),

@@ -42,6 +42,7 @@ def rmse(table: NDArray[np.int64] | NDArray[np.float64], truth: NDArray[np.int64
     return float(np.sqrt(np.mean((table - truth) ** 2.0)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "most"), [("0.1", 2.9), ("1", 0.36), ("10", 0.0095)])
 def test_the_mesh_of_the_paper_comes_out_sparse_and_close(epsilon: str, most: float) -> None:
     """Mean over 5 draws; the paper's best: RMSE 4.31, 0.514, 0.0319 with 4.82, 5.63, 3.39 % nonzero."""

@@ -97,6 +97,7 @@ def excess(errors: NDArray[np.float64]) -> tuple[float, float]:
     return float(added.mean()) / max(spread, 1e-12), float(errors[:, 0].mean() / max(errors[:, 1].mean(), 1e-12))
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("cells", [2, 3, 6, 12, 100, 3000])
 def test_refining_is_never_worse_than_not_refining(cells: int) -> None:
@@ -162,6 +163,7 @@ def several(truths: list[Counts], inverse_scale: Fraction, draws: int, *, forced
     return np.array(found)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("cells", [(2, 6), (6, 6), (12, 12, 12), (16,) * 6, (2, 100)], ids=str)
 def test_no_release_of_several_tables_is_worse_than_not_refining(cells: tuple[int, ...]) -> None:

@@ -39,6 +39,7 @@ def samples(largest: int) -> list[NDArray[np.int64]]:
     return [*alike, np.full(1, largest), random.integers(0, largest + 1, 10), small, random.integers(0, 2, 500)]
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("largest", [1, 10, 400])
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1)), GaussianNoise(Fraction(1, 2))])
@@ -79,6 +80,7 @@ def _pairs(weights: list[NDArray[np.int64]]) -> tuple[list[tuple[NDArray[np.int6
     return [(each, each) for each in weights], [(each, 10 - each) for each in weights]
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(*[st.integers(-(2**40), 2**60)] * 2), min_size=1, max_size=9), st.sampled_from([1, 2, 400]))
 @settings(max_examples=100, deadline=None)
 def test_any_noisy_sums_give_finite_numbers_in_their_intervals(pairs: list[tuple[int, int]], largest: int) -> None:

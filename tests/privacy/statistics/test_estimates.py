@@ -172,6 +172,7 @@ EVENTS = st.builds(
 CLIPS = st.sampled_from([(Fraction(-1), Fraction(3)), (0.1, 0.3), (1e9, 1e9 + 1), (-7.5, -2.25), (Fraction(0), 1e-9)])
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(SUMS, SUMS), min_size=1, max_size=20), EVENTS, CLIPS, st.sampled_from([0.5, 0.8, 0.95]))
 @settings(max_examples=150, deadline=None)
 def test_intervals_contain_their_value_and_widen_with_the_confidence(

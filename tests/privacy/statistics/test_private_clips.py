@@ -83,6 +83,7 @@ def test_the_clip_is_the_best_of_all(means: bool, cells: int) -> None:
     assert ends(found(values, magnitudes, cells=cells, means=means, event=nearly_exact)) == min(best)[1:]
 
 
+@pytest.mark.long
 def test_bounds_that_are_far_too_wide_cost_nearly_nothing_more() -> None:
     """Values up to some thousands within bounds of 1e9, on both sides: the clip is below 1e5 in 50 of 50 releases."""
     random = np.random.default_rng(5)
@@ -129,6 +130,7 @@ def test_more_cells_take_a_narrower_clip_and_more_noise_too() -> None:
     assert widths[0] > 2 * widths[-1]
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_empty_bins_are_taken_for_rows_as_seldom_as_it_says() -> None:
     """2,000 histograms without rows: at most FALSE_ALARM of them, but for 6 standard errors (1e-9)."""

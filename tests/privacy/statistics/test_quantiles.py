@@ -87,6 +87,7 @@ def samples() -> dict[str, NDArray[np.int64]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "steps"), [(400, 1), (400, 7), (399, 399), (1, 1), (2000, 7)])
 def test_without_noise_the_estimate_is_in_the_leaf_of_the_quantile(width: int, steps: int) -> None:
     """And the interval is that leaf, or ends where as many rows lie below as the quantile asks for."""
@@ -100,6 +101,7 @@ def test_without_noise_the_estimate_is_in_the_leaf_of_the_quantile(width: int, s
             assert abs(each.values - true) < max(1, tree.leaf_steps), (name, share)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize(("kind", "epsilon"), list(product(("laplace", "gaussian"), (Fraction(1, 10), Fraction(1)))))
 @pytest.mark.parametrize("steps", [1, 10])
@@ -168,6 +170,7 @@ def test_smaller_bounds_cover_too_seldom(monkeypatch: pytest.MonkeyPatch) -> Non
     assert covered() < FLOOR
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "steps"), [(1, 1), (30, 1), (400, 1), (2000, 1), (999, 10)])
 @pytest.mark.parametrize("share", [*SHARES, Decimal("0.9")])
 def test_ranks_are_true_without_noise_and_have_the_stated_nodes(width: int, steps: int, share: Decimal) -> None:

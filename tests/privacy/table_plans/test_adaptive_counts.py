@@ -157,6 +157,7 @@ def test_the_law_of_a_sum_of_laplace_noises_is_that_of_draws(weights: tuple[tupl
     assert np.abs(drawn - law(grid / 1.1)).max() > 0.00732
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_intervals_hold_for_totals_near_a_threshold(contract: Contract, mechanism: str) -> None:

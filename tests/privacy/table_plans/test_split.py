@@ -57,6 +57,7 @@ def test_the_optimum_of_the_other_noise_is_no_optimum(wrong: NoiseKind) -> None:
     assert loss(shares, right, WEIGHTS, CELLS) > 1.05 * loss(best, right, WEIGHTS, CELLS)
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.fractions(Fraction(1, 10**6), 10**6), st.integers(1, 2**24)), min_size=1, max_size=40),
     st.sampled_from(["laplace", "gaussian"]),

@@ -59,6 +59,7 @@ def of(errors: PrivateStatisticErrors, table: str, statistic: str) -> StatisticE
     return errors.tables[table][statistic]
 
 
+@pytest.mark.long
 def test_every_statistic_of_every_table_is_compared_and_close(errors: PrivateStatisticErrors) -> None:
     """At an epsilon of 15: counts within 10 rows, means within 1; laws of the noise give 1e-9 for more."""
     assert {name: [*each] for name, each in errors.tables.items()} == {
@@ -120,6 +121,7 @@ def test_a_clip_that_the_run_found_is_the_one_compared_with(worlds: Worlds, tmp_
     assert middle.rmse_unclipped is None
 
 
+@pytest.mark.long
 def test_refined_counts_are_compared_beside_the_noisy_ones(worlds: Worlds, tmp_path: Path) -> None:
     """With the same exact counts, weighted ones too. They have no interval; excluded cells are not compared."""
     tables = """[{by: [ward, floor], of: [count, {mean: bill}]}, {by: [ward], of: [{mean: bill}]},
@@ -171,6 +173,7 @@ def test_selected_keys_and_all_others_are_compared(worlds: Worlds, tmp_path: Pat
     assert count.largest < 200
 
 
+@pytest.mark.long
 def test_units_and_different_values_are_compared(worlds: Worlds, tmp_path: Path) -> None:
     """At an epsilon of 15 none is off by more than a few: notes, days, numbers, wards, keys that were selected."""
     for number, scenario in enumerate((apart(), apart_by_keys())):
@@ -196,6 +199,7 @@ def test_suppressed_cells_are_counted_and_not_compared(worlds: Worlds, tmp_path:
     assert (errors.cells, errors.unpublished) == (6, 3)
 
 
+@pytest.mark.long
 def test_a_table_that_is_none_and_one_of_other_cells_are_refused(worlds: Worlds, tmp_path: Path) -> None:
     version = worlds.published(all_kinds()).copy(tmp_path / "v")
     floors = pl.read_parquet(version.folder / "data/floor.parquet")
@@ -210,6 +214,7 @@ def test_a_table_that_is_none_and_one_of_other_cells_are_refused(worlds: Worlds,
         assert "sudare verify" in finding.remedy
 
 
+@pytest.mark.long
 def test_a_sum_within_a_quota_is_compared_with_the_cut_sums_and_with_the_whole_ones(
     worlds: Worlds, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def found(version: Version) -> set[str]:
     return {each for finding in report.findings for each in (finding.field, finding.where)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -> None:
     """All rules hold, words and pages byte by byte; data files are those that are known before."""
@@ -90,6 +91,8 @@ def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -
     assert not other.ok
 
 
+@pytest.mark.long
+@pytest.mark.long
 def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kept) -> None:
     """On the page in English too; an attempt that was lost is counted, and a site that missed a round is named."""
     run = kept("tables")
@@ -245,6 +248,7 @@ def with_sums(version: Version, key: str, steps: np.ndarray[Any, Any], *, entere
     return found(version)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -263,6 +267,7 @@ def test_made_up_sums_lead_elsewhere(copied: Callable[[str], Version], kind: str
     assert name in with_sums(version, key, sums[key][::-1] + 5000, entered=True)
 
 
+@pytest.mark.long
 def test_other_products_than_the_sums_lead_to_are_found(copied: Callable[[str], Version]) -> None:
     """Weights that are no numbers, a header that says more; other rows; a key more in a model's file."""
     version = copied("model")

@@ -29,6 +29,7 @@ from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import GENERATOR, a_coordinator, a_site, drawn, ledger_of
 
 
+@pytest.mark.services
 def test_a_site_that_works_out_another_plan_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The coordinator's version leaves its sums other headroom, so that the units, and the noise, are others."""
     path, workspace = a_site(tmp_path / "north", "north", federation=GENERATOR)
@@ -74,6 +75,7 @@ class Refusing(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
+@pytest.mark.services
 def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_path: Path) -> None:
     """In a process of its own, as Prefect reads its settings once; nothing in the environment names the server."""
     path, workspace = a_site(tmp_path / "north", "north")

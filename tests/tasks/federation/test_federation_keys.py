@@ -81,6 +81,7 @@ def test_keys_that_cannot_be_followed_are_refused(tmp_path: Path, given: str, wo
         known_of(spec_path)
 
 
+@pytest.mark.services
 def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_path: Path) -> None:
     """Nodes of north and east hold their keys. One holds none of the federation's; one has south's and says east."""
     environment, port = federation_environment(), port_of_its_own()
@@ -138,6 +139,7 @@ def end_of(running: Lasting, *, seconds: float) -> list[str]:
     return []
 
 
+@pytest.mark.services
 def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_path: Path) -> None:
     """127.0.0.2 is another machine here. Of a link without keys, its doors are closed too, but for nodes."""
     port, certificates = port_of_its_own(), loopback_certificates(tmp_path)
@@ -158,10 +160,12 @@ def asked(port: int, certificates: Certificates, path: str, *, source: str) -> i
     return line.getresponse().status
 
 
+@pytest.mark.services
 def test_a_node_pushes_answers_of_its_own_alone(tmp_path: Path) -> None:
     run_in_flower(tmp_path, PUSHING)
 
 
+@pytest.mark.services
 def test_a_name_belongs_to_the_node_with_its_key(tmp_path: Path) -> None:
     run_in_flower(tmp_path, NAMING, app=True)
 

@@ -71,6 +71,7 @@ def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> 
     assert {key.partition("/lost")[0] for key in drawn(workspace)} >= {f"fed/0000{number}" for number in range(3)}
 
 
+@pytest.mark.services
 def test_a_node_is_started_again_when_its_link_is_another_and_not_when_it_was_turned_away(tmp_path: Path) -> None:
     """Flower ends a node with 0 where the link does not know it any more, and with 1 where it refuses its key."""
     started, codes = [], iter((0, 1))

@@ -78,6 +78,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
         assert not verify(copy, public_key=public_key).ok
 
 
+@pytest.mark.services
 def test_a_link_takes_no_app_but_its_own(tmp_path: Path) -> None:
     """An app with one more line is refused by a link that runs, and its messages are ignored by a node."""
     environment, port = federation_environment(), port_of_its_own()
@@ -124,6 +125,7 @@ except node.RunNotRunningException:
 """
 
 
+@pytest.mark.services
 def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Path) -> None:
     """A query that says it is masked, and a message of training of which Flower's SecAgg+ does not look."""
     path, workspace = a_site(tmp_path / "north", "north")
@@ -177,6 +179,7 @@ except RuntimeError as refused:
 """
 
 
+@pytest.mark.services
 def test_a_node_does_not_take_the_place_of_a_site_that_is_there(tmp_path: Path) -> None:
     """Nodes are met one by one; the second that calls itself north is north only when the first has gone."""
     python = [str(federation_environment() / "bin" / "python"), "-c", MEETING]
@@ -204,6 +207,7 @@ assert "refused" in nodes._meet({})["south"] and "south" not in nodes._nodes
 """
 
 
+@pytest.mark.services
 def test_masks_take_all_bits_of_their_seeds() -> None:
     """Two seeds whose words have the same exclusive or: Flower masks alike, the generator put in place does not."""
     program = """

@@ -62,6 +62,7 @@ def first(value: int | None) -> Callable[[Array], Array]:
     return change
 
 
+@pytest.mark.long
 def test_rows_of_p3gm_are_charged_for_both_phases_and_published(tmp_path: Path) -> None:
     run = released(tmp_path, GENERATOR)
     plan = run.known.plan
@@ -85,6 +86,7 @@ def test_rows_of_p3gm_are_charged_for_both_phases_and_published(tmp_path: Path) 
     assert forged_arrays(run, tmp_path / "near", "latent-means", lambda array: array + 1) == set()
 
 
+@pytest.mark.long
 def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path) -> None:
     """600 rows, long where age is above 50: with the noise of epsilon 8 the rows keep that.
 

@@ -10,6 +10,8 @@ import pytest
 from tasks.federation.flower_processes import APP
 from tasks.storage.workspace.environment import environment_for_flower, federation_environment
 
+pytestmark = pytest.mark.services
+
 PROTOCOL = """
 import copy, json, sys
 sys.path.insert(0, sys.argv[1])

@@ -215,6 +215,7 @@ def test_tables_that_cannot_be_counted_are_refused(tmp_path: Path, cliques: str)
         known_of(a_coordinator(tmp_path / "c", federation=TABLES.replace("[[ward, long], [age]]", cliques))[0])
 
 
+@pytest.mark.services
 def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -> None:
     """What the app on the link tells is that one joined, one has another contract, and one is silent."""
     known, asked = known_of(a_coordinator(tmp_path / "c")[0]), []
@@ -234,6 +235,7 @@ def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -
         assert said in shown
 
 
+@pytest.mark.services
 def test_when_the_app_does_not_come_it_is_said(tmp_path: Path) -> None:
     waiting = sockets.awaited(tmp_path / "nobody", seconds=0.3, alive=lambda: None)
     with pytest.raises(sockets.NobodyConnected, match=r"within 0\.3 s"), waiting:

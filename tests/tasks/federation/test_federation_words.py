@@ -54,6 +54,7 @@ def test_one_share_and_one_site_are_said_in_the_singular(tmp_path: Path) -> None
         assert sites in said
 
 
+@pytest.mark.long
 def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path) -> None:
     """In the execution, on the page, among the trust; and nowhere that it is of all rows of a person."""
     run = released(tmp_path, TABLES.replace(*TWO_SITES))

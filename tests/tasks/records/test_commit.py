@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tasks.records.commit import code_commit
+
+pytestmark = pytest.mark.services
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -116,6 +116,7 @@ def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, json.dumps(value)
 
 
+@pytest.mark.long
 def test_no_field_is_a_constant(records: dict[str, RecordExplanation]) -> None:
     """Over runs that differ in everything, every field that has a source differs, down to its leaves."""
     seen: dict[str, list[frozenset[str]]] = defaultdict(list)

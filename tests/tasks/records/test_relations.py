@@ -35,6 +35,7 @@ def replay(*draws: dict[str, Any], **product: Any) -> dict[str, Any]:
     return {"product": {"kind": "synthetic", **product}, "draws": list(draws)}
 
 
+@pytest.mark.long
 def test_rows_of_independent_columns_say_so_on_page_label_terminal_and_in_python(
     worlds: Worlds, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,8 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from tasks.records.software import software, source_digest, source_files
 
 
@@ -41,6 +43,7 @@ def test_the_digest_depends_on_names_and_contents(tmp_path: Path) -> None:
     assert digest != source_digest({"a.py": first, "b.py": second})
 
 
+@pytest.mark.services
 def test_our_own_sources_are_covered() -> None:
     """The digest is over the code of all layers, the page's template and style included, and nothing compiled."""
     files = source_files()

@@ -109,6 +109,7 @@ def checked(publication: Publication, witnesses: Witnesses, quorum: str) -> tupl
     return rule.passed, [note for note in found.notes if note.startswith("witness ")]
 
 
+@pytest.mark.services
 def test_one_of_three_was_shown_a_fork_and_refuses(
     run: Unpublished, three: list[RunningWitness], tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_one_of_three_was_shown_a_fork_and_refuses(
     assert run.ledger.verify(public_key=SIGNER.public_key) == []
 
 
+@pytest.mark.services
 def test_a_witness_that_saw_the_whole_journal_refuses_another_of_that_size(
     run: Unpublished, three: list[RunningWitness], tmp_path: Path
 ) -> None:
@@ -148,6 +150,7 @@ def answers(body: bytes, status: str = "200 OK") -> bytes:
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n" % (status.encode(), len(body)) + body
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -209,6 +212,7 @@ def key(name: str) -> str:
     return VerifierKey(f"witness.example/{name}", bytes(32), COSIGNATURE).text
 
 
+@pytest.mark.services
 def test_a_witness_remembers_over_a_restart_and_refuses_a_second_process(tmp_path: Path) -> None:
     head = TreeHead(SIGNER.verifier.name, 3, "0" * 64)
     with witness_process(tmp_path / "w", "w", SIGNER.public_key) as running:

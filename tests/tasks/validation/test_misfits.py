@@ -64,6 +64,7 @@ def test_the_look_says_how_many_rows_the_bound_of_a_unit_drops(tmp_path: Path) -
     assert "2,800 of 3,000 rows" in misfits_page(found, release="r", share=SHARE)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("terms", "name", "form", "given"),
     [
@@ -88,6 +89,7 @@ def test_ids_that_repeat_where_rows_are_units_want_a_yes(
     assert "a row is not a person" in misfits_page(found, release="r", share=SHARE)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -39,6 +39,7 @@ def three_rows() -> StatisticsScenario:
 BOTH = pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
 
 
+@pytest.mark.long
 @BOTH
 def test_a_version_with_chosen_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     """The published values are the chosen ones, within their intervals; the median stands under its own name."""

@@ -51,6 +51,7 @@ def draws_of(version: Version) -> dict[str, Json]:
     return {each["key"]: each for each in replayed(version)["draws"]}
 
 
+@pytest.mark.long
 @BOTH
 def test_a_version_with_private_clips_verifies_and_says_what_they_cost(
     worlds: Worlds, scenario: StatisticsScenario
@@ -207,6 +208,7 @@ def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path)
     assert report.ok, report.findings
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_an_end_that_is_no_number_is_a_finding(worlds: Worlds, tmp_path: Path, end: str) -> None:
     """In a draw and in the stated clip: never a traceback."""
@@ -218,6 +220,7 @@ def test_an_end_that_is_no_number_is_a_finding(worlds: Worlds, tmp_path: Path, e
         assert broken(verify(version.folder, public_key=version.key)), number
 
 
+@pytest.mark.long
 def test_a_table_of_few_rows_keeps_the_whole_bounds(tmp_path: Path, worlds: Worlds) -> None:
     """Nothing is found among three rows; other noise than this may make them look like many."""
     version = worlds.published(replace(laplace(), rows=3, release="few"))

@@ -25,6 +25,7 @@ OF_WARDS = {"units": 1, "note": 2, "floor": 3}
 """Places of the draws of the first table, after its counts."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
     """Both adjacencies, texts and declared columns, a survey weight and selected keys beside."""

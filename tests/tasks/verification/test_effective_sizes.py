@@ -25,6 +25,7 @@ def sizes() -> StatisticsScenario:
     return replace(of_tables(TABLES, release="sizes"), formats="[parquet, csv]")
 
 
+@pytest.mark.long
 def test_a_version_verifies_and_its_sizes_are_near_those_of_the_rows(worlds: Worlds) -> None:
     """Intervals are about the noise: that of all rows holds the size of the frame, or is 10 times too narrow."""
     version, frame = worlds.published(sizes()), sizes().frame()

@@ -158,6 +158,7 @@ def at(record: Json, path: Path_, change: Callable[[Any], Any]) -> Json:
     return edited
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_leaf_of_the_record_that_is_changed_is_found_or_is_the_publishers_word(
     worlds: Worlds, tables: Version, tmp_path: Path, kind: str

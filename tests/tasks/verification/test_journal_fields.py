@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, forge, load, of_kind, told
 from tests.tasks.verification.test_fields import Path_, at, changed, leaves
 from tests.worlds.tables import first
 from tests.worlds.versions import Worlds
+
+pytestmark = pytest.mark.long
 
 WORD = {
     "journal.at",

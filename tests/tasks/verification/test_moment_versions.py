@@ -38,6 +38,7 @@ def three_rows() -> StatisticsScenario:
     return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
 def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)

@@ -67,6 +67,7 @@ def replaced(pattern: str, by: str) -> Callable[[str], str]:
     return change
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_path: Path, worlds: Worlds) -> None:
     """From the published folder alone, compared byte for byte; a page that is changed by one space is found."""
@@ -215,6 +216,7 @@ def test_pages_that_another_version_made_fail_a_strict_check_and_the_verdict_nam
     assert len(before) > 0.9 * len(honest["record.html"])
 
 
+@pytest.mark.long
 def test_the_checkers_own_page_is_the_published_one_where_the_same_code_made_it(
     published: Version, tmp_path: Path
 ) -> None:
@@ -294,6 +296,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever texts a publisher signs, translating them ends: within the bound of a rule, here a tenth of it."""

@@ -35,6 +35,7 @@ def three_rows() -> StatisticsScenario:
     return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
 def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)

@@ -52,6 +52,7 @@ def of_keys() -> StatisticsScenario:
     return replace(by_notes(), product=product, release="quotas-of-notes")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), replaced(), of_rows()], ids=["laplace", "gaussian", "rows"])
 def test_a_version_verifies_and_says_its_quotas(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)
@@ -63,6 +64,7 @@ def test_a_version_verifies_and_says_its_quotas(worlds: Worlds, scenario: Statis
     assert "near_zero" in pl.read_parquet(version.folder / "data/ward.parquet").columns
 
 
+@pytest.mark.long
 def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds) -> None:
     version = worlds.published(of_keys())
     report = verify(version.folder, public_key=version.key)

@@ -55,6 +55,7 @@ def table(version: Version, name: str) -> pl.DataFrame:
     return pl.read_parquet(version.folder / f"data/{name}.parquet")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), public_total()], ids=["laplace", "public total"])
 def test_refined_counts_have_one_total_and_the_version_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     """Weighted tables have a total of their own; a table that publishes no count has none to refine."""

@@ -63,6 +63,7 @@ def checked(folder: Path, number: int) -> VerificationReport:
     return verify(version(folder, number).folder, public_key=SIGNER.public_key)
 
 
+@pytest.mark.long
 def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Path) -> None:
     for number in (1, 2):
         assert checked(folder, number).findings == ()

@@ -47,6 +47,7 @@ def version(worlds: Worlds) -> Version:
     return worlds.published(laplace())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
 def test_a_version_with_suppressed_cells_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     made = worlds.published(scenario)

@@ -23,6 +23,7 @@ def flips(version: Version, each: int, seed: int) -> Iterator[tuple[str, int, in
             yield name, rng.randrange(size), rng.randrange(1, 256)
 
 
+@pytest.mark.long
 def test_any_flipped_byte_of_any_file_is_caught_and_the_file_is_named(spoilt: Version) -> None:
     """Claim of the issue: any single byte of any published file. 12 files, 6 bytes each; benchmarks flip more."""
     tried = 0

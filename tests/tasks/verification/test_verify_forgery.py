@@ -32,6 +32,7 @@ from tests.tasks.verification.forgery import (
 from tests.worlds.versions import SEED, Version, broken
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["town", "guild", "extract"])
 def test_the_forger_s_tools_alone_change_nothing(versions: dict[str, Version], tmp_path: Path, name: str) -> None:
     """Re-signed and re-chained without a change, a version passes: what is caught below is caught for its content."""

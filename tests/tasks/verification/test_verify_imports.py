@@ -17,6 +17,8 @@ from tests.worlds.synthetic_rows import aim
 from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import publish_version
 
+pytestmark = pytest.mark.services
+
 CHECKED = """
 import json, sys
 import console.verify, tasks.verify

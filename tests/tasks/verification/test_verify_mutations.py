@@ -33,6 +33,7 @@ def chosen(version: Pristine, others: dict[str, dict[str, bytes]], kind: str) ->
     return random.Random(kind).sample(found, min(OF_EACH, len(found)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_mutation_is_refused_and_named(
     pristine: Pristine, others: dict[str, dict[str, bytes]], versions: dict[str, Version], kind: str
@@ -58,6 +59,7 @@ def test_there_are_at_least_a_thousand_mutations_of_every_kind_over_all_files(
     assert set(pristine.files) <= {name for each in made for name in each.names}
 
 
+@pytest.mark.long
 def test_what_was_mutated_is_put_back(pristine: Pristine, versions: dict[str, Version]) -> None:
     """Otherwise one mutation would be found for another's sake."""
     for change in mutations(pristine, flips=5, edits=2, seed=3):

@@ -36,6 +36,7 @@ def three_rows() -> StatisticsScenario:
     return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
 def test_a_version_with_weights_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     """All rules; the moves of each draw are those of rows that weigh the largest weight."""

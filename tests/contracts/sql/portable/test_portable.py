@@ -68,6 +68,7 @@ def people() -> tuple[Contract, dict[str, ValueKind]]:
     return contract_of(*columns, unit=UNIT), {"person": "text", **names}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", get_args(Dialect))
 def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect) -> None:
     """Each statement parses as one SELECT of that dialect; the keyed choice hashes twice and ranks twice; no function

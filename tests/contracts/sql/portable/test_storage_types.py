@@ -118,6 +118,7 @@ STATEMENTS: dict[tuple[str, ValueKind], str] = {}
 """Statements for engines that were compiled already: they depend on column and type alone."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DOMAINS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())

@@ -42,6 +42,7 @@ def misshapen(body: Body) -> Iterator[tuple[str, str, Body]]:
                 yield f"{name}[{len(others)}].{key}", wrong, {**body, name: [*others, part]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sqlite_place: Place, kind: str) -> None:
     """Chained anew, so that its hash is right; the message names the entry and the key."""

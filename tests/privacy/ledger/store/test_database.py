@@ -31,6 +31,7 @@ BOUND = {"source": "s", "population": "people", "block": "2024"}
 # --- no answer ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("url", "named"),
     [
@@ -136,6 +137,7 @@ def test_a_server_that_freezes_in_a_transaction_is_named_and_waited_for_no_longe
 OPENER = "print(place.open().journal()[0].hash)"
 
 
+@pytest.mark.services
 def test_processes_that_make_the_same_new_ledger_at_once_make_one(new_place: NewPlace) -> None:
     place = new_place(tables=False)
     processes = [place.start(OPENER) for _ in range(3)]
@@ -146,6 +148,7 @@ def test_processes_that_make_the_same_new_ledger_at_once_make_one(new_place: New
     assert ledger.verify() == []
 
 
+@pytest.mark.long
 def test_readers_see_what_was_committed_and_wait_for_no_writer(place: Place) -> None:
     """Half of the minute after which one who waits gives up is far more than reading takes."""
     ledger = ledger_with_account(place)
@@ -204,6 +207,7 @@ with ledger._store.writing() as transaction:
 """
 
 
+@pytest.mark.services
 def test_a_writer_that_is_killed_leaves_nothing_and_blocks_nobody(place: Place) -> None:
     ledger = ledger_with_account(place)
     before = ledger.journal()

@@ -30,6 +30,7 @@ def over_bound(workload: RangeWorkload, adjacency: str, *, worst: bool) -> float
     return sum(float(table.weight) * n * float(each.sum()) for n, (table, each) in pairs) / design.bound
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("worst", [False, True])
 @pytest.mark.parametrize(
     "workload",
@@ -62,6 +63,7 @@ def test_the_number_of_rows_is_measured_as_precisely_as_costs_nothing(workload: 
     assert 0.999 <= alone_moves / replaced <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["prefix", "range", "identity"])
 def test_a_search_over_all_strategies_finds_nothing_below_the_bound(kind: str) -> None:
     """Any square matrix on four cells, by a search that knows nothing of Gram matrices or weights of cells."""

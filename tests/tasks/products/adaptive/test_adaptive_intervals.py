@@ -36,6 +36,7 @@ def test_cells_that_a_level_adds_up_with_others_are_refused(contract: Contract) 
     assert (every.numbers, every.count) == (9 + 3 + 1 + 1, 90 + 40 + 12)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_intervals_of_sums_hold_whatever_was_chosen_and_shorter_ones_are_found_out(

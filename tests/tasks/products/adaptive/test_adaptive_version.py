@@ -39,6 +39,7 @@ def table(version: Version, name: str) -> pl.DataFrame:
     return pl.read_parquet(version.folder / f"{name}.parquet").with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["wards", "patients", "pure"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Both relations, both noises; deep has nothing more to estimate."""

@@ -46,6 +46,7 @@ def version(published: Version, tmp_path: Path) -> Version:
     return published.copy(tmp_path / "v")
 
 
+@pytest.mark.long
 def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(published: Version) -> None:
     report = verify(published.folder, public_key=published.key, deep=True)
     assert report.ok, report.findings
@@ -196,6 +197,7 @@ def approaches(worlds: Worlds) -> dict[str, Version]:
     return {name: worlds.published(make()) for name, make in APPROACHES.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", APPROACHES)
 def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str, Version], name: str) -> None:
     """The account is charged the joint one; the one of a parameter by itself is smaller, and reported only."""
@@ -326,6 +328,7 @@ def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
     assert broken(verify(version.folder, public_key=version.key, deep=True)) == {11}
 
 
+@pytest.mark.long
 def test_a_training_on_noisy_changes_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     """Ctrl-C after the first of two checkpoints: nothing is drawn twice, nothing is charged twice."""
     scenario = anonymized_learning()

@@ -56,6 +56,7 @@ def table(version: Version, name: str, of: str = "data") -> pl.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["version", "wings", "floors", "patterns", "teams"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Both relations, with and without public totals; deep has nothing more to estimate."""

@@ -37,6 +37,7 @@ def table(version: Version) -> pl.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [counted, counted_units])
 def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
     """Laplace and Gaussian noise, pure and Rényi accounts, rows and units of three, different values beside."""

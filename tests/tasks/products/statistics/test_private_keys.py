@@ -46,6 +46,7 @@ def table(version: Version, name: str) -> pl.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["version", "units"])
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Laplace and Gaussian noise, pure and Rényi accounts, rows and units of three, another column beside."""
@@ -151,6 +152,7 @@ def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path) -> None:
     assert codes == wanted
 
 
+@pytest.mark.long
 def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> None:
     """Of twelve rows: all of them are with the others. stat: false alarm below 1e-4 x 12."""
     made = worlds.published(replace(pure(), rows=12, epsilon="1", release="few"))
@@ -159,6 +161,7 @@ def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> 
     assert report.ok, report.findings
 
 
+@pytest.mark.long
 def test_a_unit_has_fewer_keys_than_rows_where_the_spec_says_so(worlds: Worlds, tmp_path: Path) -> None:
     """One key of a unit of three rows: the selection has all of its part for it, and people move three cells."""
     made = worlds.published(few_groups())

@@ -23,6 +23,7 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(replace(aim(), product=PRODUCT, release="bills"), here=True)
 
 
+@pytest.mark.long
 def test_a_version_by_bins_says_so_verifies_and_is_fitted_again(published: Version) -> None:
     record = load(published.folder / "record.json")
     assert record["replay"]["product"]["options"]["numbers"] == "bins"

@@ -28,6 +28,7 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(PictureScenario(product=PRODUCT))
 
 
+@pytest.mark.long
 def test_a_version_of_deformed_pictures_verifies_and_is_fitted_again(published: Version) -> None:
     stated = load(published.folder / MODEL)
     assert stated["kind"] == "deformed_decoder"
@@ -48,6 +49,7 @@ def test_other_deformations_than_the_spec_says_are_found_out(published: Version,
     assert {9, 11} <= broken(verify(version.folder, public_key=version.key, deep=True))
 
 
+@pytest.mark.long
 def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, tmp_path: Path) -> None:
     """Five draws, each round's groups named by a digest of the mixture before; fewer rounds are other events."""
     product = PRODUCT.replace("dimensions: 8", "dimensions: 4, components: 4")
@@ -70,6 +72,7 @@ def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, 
     assert "replay.product.generator" in {finding.field for finding in report.findings}, report.findings
 
 
+@pytest.mark.long
 def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds: Worlds) -> None:
     """Named against the alphabet, which is the order of keys in the published model."""
     version = worlds.published(TwoPictureScenario(product=PRODUCT))

@@ -111,6 +111,7 @@ def test_leaves_that_were_not_counted_are_found_at_once(published: Version, tmp_
     assert any("inside age" in finding.field for finding in report.findings)
 
 
+@pytest.mark.long
 def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path) -> None:
     """A run under replace_one with a pure account; all rules hold."""
     privacy = (
@@ -130,6 +131,7 @@ def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path) -> None:
     assert Fraction(sum(draw["cost"] for draw in trees), sum(draw["cost"] for draw in draws)) == pytest.approx(0.5)
 
 
+@pytest.mark.long
 def test_uniform_is_written_and_changes_nothing(worlds: Worlds, tmp_path: Path) -> None:
     scenario: SyntheticScenario = replace(
         looked_into(),

@@ -31,6 +31,7 @@ def marginals(record: Json) -> list[Json]:
     return [draw for draw in record["replay"]["draws"] if draw["kind"] == "marginal"]
 
 
+@pytest.mark.long
 def test_joined_bins_are_published_and_all_rules_hold(published: Version) -> None:
     record = load(published.folder / "record.json")
     sums = [draw for draw in record["replay"]["draws"] if draw["kind"] == "cell_sums"]
@@ -87,6 +88,7 @@ def bend(folder: Path) -> None:
     resample(folder)
 
 
+@pytest.mark.long
 def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(published: Version, tmp_path: Path) -> None:
     """The rows of bent parts replay; that they are no estimate of what was published, `--deep` sees."""
     version = published.copy(tmp_path / "v")
@@ -130,6 +132,7 @@ def usual() -> SyntheticScenario:
     return replace(joined(), product="{kind: synthetic, generator: mst, bins: private}", release="usual")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [True, False])
 def test_the_usual_share_of_joined_bins_is_stated_and_outlasts_a_change(
     worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: bool

@@ -20,6 +20,7 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(PictureScenario(product=PRODUCT, release="linear"))
 
 
+@pytest.mark.long
 def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(published: Version) -> None:
     record = load(published.folder / "record.json")
     assert ASKED_FOR in record["replay"]["notes"]
@@ -36,6 +37,7 @@ def test_the_record_says_that_no_metric_was_computed_on_counts(published: Versio
     assert said["expected_error"] == said["error_against_noisy"] == nothing
 
 
+@pytest.mark.long
 def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
     """Rows that are exchanged move each of these sums by a known amount, and no training is there to refuse them."""
     privacy = "{unit: {kind: row, scope: block}, adjacency: replace_one}"

@@ -211,6 +211,7 @@ def version(published: Version, tmp_path: Path) -> Version:
     return published.copy(tmp_path / "v")
 
 
+@pytest.mark.long
 def test_a_version_of_pictures_verifies(published: Version) -> None:
     report = verify(published.folder, public_key=published.key, deep=True)
     assert report.ok, report.findings

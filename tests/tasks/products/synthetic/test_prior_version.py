@@ -43,6 +43,7 @@ def the_choice(record: Json) -> Json:
     return found
 
 
+@pytest.mark.long
 def test_a_version_that_began_with_public_rows_says_so_and_is_fitted_again(made: Version) -> None:
     """The two models are 0.2 of all rows apart, at noise of 0.002: the nearer one is chosen but for e^-90."""
     report = verify(made.folder, public_key=made.key, deep=True)
@@ -72,6 +73,7 @@ def test_a_reader_of_the_record_sees_whose_exact_counts_are_published_and_why(ma
     assert all(BECAUSE in (made.folder / page).read_text(encoding="utf-8") for page in ("record.html", "label.html"))
 
 
+@pytest.mark.long
 def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> None:
     version = worlds.published(with_prior_pure())
     report = verify(version.folder, public_key=version.key, deep=True)
@@ -80,6 +82,7 @@ def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> No
     assert {clique for clique in counted if len(clique) == 1} == {("age",), ("ward",), ("floor",)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generator", ["mst", "privbayes"])
 def test_generators_that_choose_structure_begin_with_it_too(worlds: Worlds, generator: str) -> None:
     """The choice is one draw of the version; `--deep` makes it again from the published marginals."""
@@ -90,6 +93,7 @@ def test_generators_that_choose_structure_begin_with_it_too(worlds: Worlds, gene
     assert any("begins with the dependence of columns" in str(note) for note in version.words["product.notes"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("generator", "options"), [("independent", ""), ("fixed", "options: {cliques: [[age], [ward, bill]]}, ")]
 )
@@ -101,6 +105,7 @@ def test_generators_without_choices_take_the_columns_alone(worlds: Worlds, gener
     assert {draw["kind"] for draw in draws} == {"marginal"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows_about", "chosen"), [(100, "independent"), (1000, "mst"), (3000, "aim")])
 def test_auto_hands_the_prior_to_the_generator_that_it_chooses(worlds: Worlds, rows_about: int, chosen: str) -> None:
     """Its number of rows decides. The version has the draws of that generator, the prior's choice among them where

@@ -36,6 +36,7 @@ def made(worlds: Worlds) -> dict[str, Version]:
     return {name: worlds.published(scenario()) for name, scenario in SCENARIOS.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_synthetic_version_verifies_and_its_model_is_estimated_again(made: dict[str, Version], name: str) -> None:
     """All ten rules, and the eleventh: the generator, run again on the published draws, comes to the same model."""
@@ -169,6 +170,7 @@ def test_the_page_says_what_was_measured_and_how_to_use_the_rows(made: dict[str,
     assert "<script" not in page
 
 
+@pytest.mark.long
 def test_nothing_in_the_version_is_an_exact_count(tmp_path: Path) -> None:
     """Under add_remove the number of rows of the snapshot stands nowhere, unless the noise happens to give it."""
     version = publish_version(replace(aim(), rows=30_917), tmp_path)
@@ -178,6 +180,7 @@ def test_nothing_in_the_version_is_an_exact_count(tmp_path: Path) -> None:
         assert not re.findall(r"\b30,?917\b", (version.folder / name).read_text())
 
 
+@pytest.mark.long
 def test_a_run_that_resumes_samples_the_same_rows(tmp_path: Path) -> None:
     """Draws and seed are replayed: the same model and bytes; another run key has another seed."""
     scenario = aim()
@@ -202,6 +205,7 @@ def test_the_same_facts_write_the_same_bytes(tmp_path: Path) -> None:
     assert records[0] == records[1]
 
 
+@pytest.mark.long
 def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stops_the_fit_is_replayed(
     tmp_path: Path,
 ) -> None:

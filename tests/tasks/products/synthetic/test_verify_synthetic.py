@@ -282,6 +282,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, 
     assert_caught(version, forgery.rules, forgery.says)
 
 
+@pytest.mark.long
 def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_by_deep_alone(
     version: Version,
 ) -> None:
@@ -307,6 +308,7 @@ def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(vers
     assert "replay.distances" in str(report.findings[0])
 
 
+@pytest.mark.long
 def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -> None:
     """One edge of a tree of three was chosen and measured; the draws that were planned beside it are paid for."""
     columns = "columns: [age, arrived, left, ward], options: {max_model_megabytes: 0.0003}"
@@ -325,6 +327,7 @@ def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -
     assert 6 in broken(verify(made.folder, public_key=made.key))
 
 
+@pytest.mark.long
 def test_a_note_that_the_generator_did_not_leave_is_the_publishers_word_until_deep_fits_again(
     version: Version,
 ) -> None:
@@ -357,6 +360,7 @@ def enlarge_model(folder: Path) -> None:
     write_model(folder, {**arrays, name: np.zeros(shape, dtype=np.int64)})
 
 
+@pytest.mark.long
 def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version: Version) -> None:
     """Its marginals are those of the measurements; what it could hold beside them would be paid by nobody."""
     enlarge_model(version.folder)
@@ -382,6 +386,7 @@ def test_rows_of_another_seed_pass_if_it_is_the_stated_one(version: Version) -> 
     assert report.ok, report.findings
 
 
+@pytest.mark.long
 def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(version: Version) -> None:
     """The journal knows the place of what was chosen; which columns stood there, the generator run again tells."""
 
@@ -402,6 +407,7 @@ def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(versio
     assert "candidate" in str(report.findings[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["model/model.json", "model/arrays.parquet", "data/stays.csv", DATA, "measurements/choices.json"]
 )

@@ -99,6 +99,7 @@ def test_each_table_has_the_cells_that_it_asks_for(published: Version) -> None:
 RULE = "none}, minimum_frequency: {k: 10, t: 5"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["simplex", "none", "auto", "negative_l2, lambda: auto", RULE, "gaussian"])
 def test_verify_makes_them_again(worlds: Worlds, method: str) -> None:
     """By every way of refining, with suppressed cells, and with Gaussian noise whose tables share by size."""

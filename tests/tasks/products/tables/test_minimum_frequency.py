@@ -45,6 +45,7 @@ def rule_of(version: Version, table: str) -> Json:
     return told
 
 
+@pytest.mark.long
 def test_a_release_with_suppressed_cells_is_published_and_verified(version: Version) -> None:
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings

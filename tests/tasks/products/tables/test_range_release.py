@@ -65,6 +65,7 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(scenario())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "made",
     [
@@ -259,6 +260,7 @@ def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Pat
     assert total.variance == variance(total.event) < 1 / 12
 
 
+@pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("base", [first, second], ids=["add_remove", "replace_one"])
 def test_intervals_of_ranges_hold_as_often_as_they_say(tmp_path: Path, base: Any) -> None:

@@ -72,6 +72,7 @@ def told(report: Any) -> list[str]:
     return [line for line in report.cannot_tell if "lambda" in line]
 
 
+@pytest.mark.long
 def test_lambda_is_the_one_that_serves_the_earlier_version_best(published: Path) -> None:
     """Computed here from the published files alone; verify chooses it again, for the earlier version lies beside."""
     later = version(published)

@@ -70,6 +70,7 @@ def counts(version: Version, name: str, folder: str = "measurements", column: st
     return table[column].to_numpy().reshape(sizes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "made",
     [

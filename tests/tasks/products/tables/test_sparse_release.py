@@ -56,6 +56,7 @@ def stated(version: Version, table: str) -> tuple[Json, Json]:
     return draw, next(each for each in replay["tables"] if each["name"] == table)
 
 
+@pytest.mark.long
 def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: Version) -> None:
     """3,000 rows in 10^9 cells: the table is sparse by itself, its small margin is dense; both are replayed."""
     report = verify(large.folder, public_key=large.key)
@@ -136,6 +137,7 @@ REFINED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("refine", REFINED)
 def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refine: str

@@ -83,6 +83,7 @@ def test_each_is_planned_within_its_charge_or_refused_by_its_line(
         assert plan.over_bound == (noise == "laplace" or adjacency == "replace_one")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mechanism", "split", "adjacency", "rows"),
     [

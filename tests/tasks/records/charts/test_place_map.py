@@ -116,6 +116,7 @@ def mapped(worlds: Worlds) -> Version:
     return worlds.published(Mapped(), here=True)
 
 
+@pytest.mark.long
 def test_a_version_with_shapes_verifies_and_shows_a_map_of_each_statistic(mapped: Version) -> None:
     """Both pages have the outlines once, and a map each for counts and means with the numbers of the file."""
     assert broken(verify(mapped.folder, public_key=mapped.key)) == set()

@@ -106,6 +106,7 @@ def published_names(version: Version) -> Iterator[str]:
     return (each.stem for each in sorted((version.folder / "data").glob("*.parquet")))
 
 
+@pytest.mark.long
 def test_verify_makes_the_files_again(version: Version) -> None:
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings
@@ -177,6 +178,7 @@ def _data_records(version: Version) -> Iterator[str]:
     return (each["@id"] for each in entry["recordSet"] if each["name"].startswith("data/"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sdmx/wage.csv", "sdmx/structures.json", "csvw.json"])
 def test_a_file_that_was_changed_and_signed_again_is_found(spoilt: Version, name: str) -> None:
     """Values are compared whatever code runs here, descriptions where this code wrote them."""
@@ -192,6 +194,7 @@ def test_a_file_that_was_changed_and_signed_again_is_found(spoilt: Version, name
     assert (broken(report) == {10}) == name.endswith(".csv")
 
 
+@pytest.mark.long
 def test_files_are_those_of_the_forms_that_the_record_states(spoilt: Version, tmp_path: Path) -> None:
     """One more, one less, or a form that the record does not state."""
     more = spoilt.copy(tmp_path / "more")

@@ -250,6 +250,7 @@ ODD_WARDS = (
 ODD_CONTRACT = CONTRACT.replace(*ODD_WARDS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("federation", "name"), [(TABLES, "ward_x_long.csv"), (MARGINALS, "long-stays.csv")])
 def test_a_federation_neutralises_too(tmp_path: Path, federation: str, name: str) -> None:
     """What is published is found otherwise when the coordinator takes a quote away, and signs it."""

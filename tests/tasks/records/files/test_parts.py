@@ -140,6 +140,7 @@ def test_a_part_of_a_file_that_is_none_is_refused(version: Version) -> None:
     assert 5 in broken(verify(version.folder, public_key=version.key))
 
 
+@pytest.mark.long
 def test_synthetic_rows_in_parts_verify(tmp_path: Path) -> None:
     version = publish_version(SyntheticScenario(formats="[parquet, parts]"), tmp_path)
     assert verify(version.folder, public_key=version.key).ok

@@ -34,6 +34,7 @@ def standings(facts: RunFacts) -> dict[int, str]:
     return {number: standing for standing in ("met", "limit", "not_applicable") for number in stated[standing]}
 
 
+@pytest.mark.long
 def test_each_hazard_stands_once_and_is_met_limited_or_not_applicable(runs: dict[str, RunFacts]) -> None:
     for facts in runs.values():
         stated = hazards(Run(facts, ()))

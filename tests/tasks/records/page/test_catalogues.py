@@ -37,6 +37,7 @@ def slots(text: str) -> set[str]:
     return set(re.findall(r"\{(\w+)\}", text))
 
 
+@pytest.mark.long
 def test_every_sentence_in_the_source_has_a_translation() -> None:
     """A sentence that a catalogue lacks would stand in English on a page of another language."""
     said = sentences()

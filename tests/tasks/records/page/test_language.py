@@ -207,6 +207,7 @@ def test_no_english_is_left_on_other_japanese_pages(others: dict[str, Version], 
     check_japanese(others[name])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("federation", [TABLES, MARGINALS, FEDERATION, GENERATOR])
 def test_no_english_is_left_on_japanese_pages_of_federations(federation: str, tmp_path: Path) -> None:
     check_japanese(released(tmp_path, federation).version)

@@ -243,6 +243,7 @@ SPREAD = """[
   {by: [floor], name: alone, of: [{sum: age, clip: [20, 80]}]}]"""
 
 
+@pytest.mark.long
 def test_variances_and_sums_alone_are_shown_in_words(worlds: Worlds) -> None:
     """What is possible is said where nothing else is; a table without counts marks no cell as perhaps empty."""
     version = worlds.published(of_tables(SPREAD, release="spread", epsilon="0.02"), here=True)

@@ -91,6 +91,7 @@ def staged_there(folder: Path, expression: object, rows: pa.Table) -> tuple[list
     return sorted(got), sorted(expected)
 
 
+@pytest.mark.services
 def test_awkward_values_of_every_kind_that_is_read_get_the_codes_of_duckdb(tmp_path: Path) -> None:
     """Hostile texts, halves, -0, NaN, infinities, decimals, notations, days of years 1 and 9999: every case but days
     that are no dates, moments, and contracts from before 1900."""
@@ -100,6 +101,7 @@ def test_awkward_values_of_every_kind_that_is_read_get_the_codes_of_duckdb(tmp_p
     assert len(READ) > 100
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("largest", [None, 1000])
 def test_ids_are_read_by_their_digits_as_duckdb_reads_them(tmp_path: Path, largest: int | None) -> None:
     texts = [
@@ -124,6 +126,7 @@ def test_ids_are_read_by_their_digits_as_duckdb_reads_them(tmp_path: Path, large
     assert got == expected == sorted(duckdb.execute(f"SELECT {names} FROM rows").fetchall())
 
 
+@pytest.mark.services
 def test_awkward_numbers_get_the_offsets_of_duckdb(tmp_path: Path) -> None:
     contract, kinds, rows = numbers_table()
     beside = [each for column in contract.columns for each in lattices_of(column)]
@@ -131,18 +134,21 @@ def test_awkward_numbers_get_the_offsets_of_duckdb(tmp_path: Path) -> None:
     assert got == expected
 
 
+@pytest.mark.services
 def test_marginals_and_checks_of_a_bounded_table_are_those_of_duckdb(
     here: PrivateTable, there: PrivateTable, folder: Path, contract: Contract
 ) -> None:
     compare_counts(here, there, contract, folder)
 
 
+@pytest.mark.services
 def test_every_form_of_adding_up_has_the_numbers_of_duckdb(
     here: PrivateTable, there: PrivateTable, contract: Contract
 ) -> None:
     compare_sums(here, there, contract)
 
 
+@pytest.mark.services
 def test_a_stage_is_taken_up_again_and_an_engine_that_is_gone_is_named(
     source: Source, contract: Contract, tmp_path: Path
 ) -> None:
@@ -161,6 +167,7 @@ def test_a_stage_is_taken_up_again_and_an_engine_that_is_gone_is_named(
     assert not [path for path in files if path.stat().st_mode & 0o077]
 
 
+@pytest.mark.services
 def test_an_error_names_no_value(tmp_path: Path) -> None:
     """What ClickHouse says of a value stays in the run's private log."""
     pq.write_table(pa.table({"age": ["PLANTED-4711"]}), tmp_path / "rows.parquet")
@@ -175,6 +182,7 @@ def test_an_error_names_no_value(tmp_path: Path) -> None:
     assert (tmp_path / LOG).stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("name", "values", "says"),
     [

@@ -35,6 +35,7 @@ class DuckDBAsSpark(Answering):
         return [list(row) for row in self._connection.execute(parse_one(sql, "spark").sql("duckdb")).fetchall()]
 
 
+@pytest.mark.long
 def test_every_form_of_adding_up_has_the_same_numbers_and_no_id_stands_in_the_stage(tmp_path: Path) -> None:
     """Sums, weights, quotas, moments, trees, magnitudes, narrowed clips, chosen quantiles, units, distinct values."""
     source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)

@@ -199,6 +199,7 @@ def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path) -> None:
     assert plain == null != spark
 
 
+@pytest.mark.services
 def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings, a Python that is not there, and one without pyspark; what it said is in a private file, and keys
     in our environment are not in its own."""
@@ -276,6 +277,7 @@ def fake_spark(folder: Path) -> Path:
     return python
 
 
+@pytest.mark.services
 def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +311,7 @@ def test_of_a_value_that_an_error_quotes_nothing_is_told() -> None:
     assert cause("[CAST_INVALID_INPUT] the value 'Permission denied, said Bob' cannot be cast") == ""
 
 
+@pytest.mark.services
 def test_a_full_disk_of_a_worker_is_told_in_words_of_ours(tmp_path: Path) -> None:
     """What Spark says of it quotes where, and may quote more; only fixed words are passed on, beside the class."""
     text = "Task 0 in stage 3.0 failed 4 times: java.io.IOException: No space left on device (row PLANTED-4711)"
@@ -338,6 +341,7 @@ with hold(Path(sys.argv[1]), "people", keep_snapshot=False) as run:
 """
 
 
+@pytest.mark.services
 def test_a_run_s_folder_stays_held_while_an_engine_that_outlived_the_run_may_write(tmp_path: Path) -> None:
     """After SIGKILL the worker goes on with what it was asked for; until it ends no other run gets the folder."""
     deaf = tmp_path / "deaf"

@@ -86,6 +86,7 @@ def test_the_secret_goes_to_java_in_its_environment_alone(tmp_path: Path, monkey
         assert not secret or secret.strip() not in str(raised.value)
 
 
+@pytest.mark.services
 def test_a_worker_whose_session_is_weak_is_ended_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def pairs() -> NDArray[np.int64]:
     return chosen_pairs(40_000)
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_each_subset_of_a_units_rows_is_equally_likely(pairs: NDArray[np.int64]):
     """Chi-square over the 10 pairs, n = 40,000 units; false-alarm rate 1e-9 over the choice of the key."""
@@ -177,6 +178,7 @@ def test_no_value_and_no_other_unit_moves_a_row():
     assert ordered(crowd(500), limit=4, key=OTHER_KEY) != everybody
 
 
+@pytest.mark.long
 @pytest.mark.stat
 def test_each_order_is_equally_likely_whichever_rows_were_kept(pairs: NDArray[np.int64]):
     """Chi-square over 10 kept pairs in 2 orders, n = 40,000 units; false-alarm rate 1e-9 over the choice of the key.

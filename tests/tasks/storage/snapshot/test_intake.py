@@ -136,6 +136,7 @@ def counted(table: PrivateTable, contract: Contract, folder: Path) -> dict[str, 
     return {each.name: getattr(found[str(each.column)], parts[each.kind]) for each in asked}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", VALUES)
 def test_codes_and_checks_are_those_of_the_rows_themselves(tmp_path: Path, kind: str) -> None:
     """Weird values of every type, in every domain: nothing is lost that the codes do not say."""
@@ -151,6 +152,7 @@ def test_codes_and_checks_are_those_of_the_rows_themselves(tmp_path: Path, kind:
         assert counted(table, contract, folder) == broken
 
 
+@pytest.mark.long
 def test_rows_that_are_kept_for_one_column_are_counted_once_in_the_others(tmp_path: Path) -> None:
     """Columns whose nulls are mapped keep every row here."""
     table, contract, path = taken(tmp_path, list(COLUMNS.values()), TEXTS)

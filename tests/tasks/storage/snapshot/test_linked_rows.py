@@ -124,6 +124,7 @@ BASES += [(with_values, base) for base in ("patient", "drug")]
 BASES += [(in_the_middle, base) for base in ("visit", "drug")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("made", "base"), BASES)
 def test_no_unit_decides_about_another(made: Callable[[Path], Contract], base: str, tmp_path: Path) -> None:
     """Random worlds with dangling, missing and repeated keys: each unit is taken out of each of them.
@@ -143,6 +144,7 @@ def generous(self: LinkedRows, query: str, name: str, group: Sequence[str], boun
     return _chosen(self, query, name, group, bound + 1, purpose)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("twin", [blind, generous])
 @pytest.mark.parametrize("base", ["visit", "drug"])
 def test_twins_are_found_out(twin: Any, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +154,7 @@ def test_twins_are_found_out(twin: Any, base: str, tmp_path: Path, monkeypatch: 
     assert len(departures(contract, base)) > 5
 
 
+@pytest.mark.long
 def test_a_replaced_unit_changes_no_other(tmp_path: Path) -> None:
     """Another world's rows of a unit in place of its own: the rows of the rest stay as they are."""
     contract, chance = key_of_its_own(tmp_path), random.Random(7)
@@ -194,6 +197,7 @@ def test_the_rows_are_those_of_a_join_by_hand(tmp_path: Path) -> None:
     assert [row["visits"] for row in flat_rows(contract, rows, "patient")] == [2, 1]
 
 
+@pytest.mark.long
 def test_rows_without_a_parent_are_dropped_and_of_two_parents_one_is_taken(tmp_path: Path) -> None:
     """A dangling key, a missing one, a ward that does not exist; two towns of one number: nothing stops."""
     contract = key_of_its_own(tmp_path)

@@ -111,6 +111,7 @@ def test_one_more_person_in_a_file_of_another_type_moves_no_other_row(tmp_path: 
     assert found == [*map(str, ours.to_pylist()), "true" if other == "flags" else "1"]
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5), st.sampled_from([None, 1000, 10**15]))
 def test_duckdb_and_engines_read_an_id_by_its_digits_alone(ids: list[int], largest: int | None) -> None:

@@ -68,6 +68,7 @@ def test_csv_files_plain_and_packed_are_one_table_in_the_order_of_their_paths(tm
     assert found == single(tmp_path, *ROWS)
 
 
+@pytest.mark.long
 def test_a_zst_file_is_read_and_a_cut_one_is_told(tmp_path: Path):
     text = csv_text(*[f"{number % 90},F,{number / 7},2020-01-01" for number in range(200_000)])
     path = pack(text, "people.csv.zst", tmp_path)
@@ -399,6 +400,7 @@ def test_a_folder_that_changes_while_it_is_read_is_refused(
         assert len(codes(tmp_path, source)) == {added: 3, removed: 1, rewritten: 2}[change]
 
 
+@pytest.mark.long
 def test_files_that_vanish_before_their_turn_are_no_damaged_files(tmp_path: Path, request: pytest.FixtureRequest):
     """What the reading stumbles over is explained by the source that went: exit 2, and no gate is entered."""
     source, rows = Source(path=tmp_path / "people", files="parquet"), 400_000

@@ -75,6 +75,7 @@ def refusal(source: Source, folder: Path) -> str:
     return str(raised.value)
 
 
+@pytest.mark.long
 def test_the_catalogue_says_which_metadata_counts(tmp_path: Path, named: Named) -> None:
     """The newest file of a commit that failed lies there and counts for nothing; earlier states have their ids."""
     folder = tmp_path / "lake" / "people" / "metadata"

@@ -79,6 +79,7 @@ def refusal(source: Source, folder: Path) -> str:
     return f"found: {finding.found}; allowed: {finding.allowed}"
 
 
+@pytest.mark.long
 def test_rows_are_those_of_the_snapshot_that_is_asked_for(tmp_path: Path, place: IcebergPlace) -> None:
     """The newest, one by its id, by an instant, and as a metadata file has it."""
     first, second = place.snapshots

@@ -179,6 +179,7 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", VALUE_TYPES)
 @settings(max_examples=10, deadline=None)
 @given(pair=PAIRS, condition=st.sampled_from(CONDITIONS), form=st.sampled_from(["file", "files", "csv"]))

@@ -14,6 +14,8 @@ import pytest
 
 from tests.tasks.intake import make_contract
 
+pytestmark = pytest.mark.services
+
 ZONES = ("UTC", "Asia/Tokyo", "America/St_Johns")
 INGEST = """
 import json, sys

@@ -118,6 +118,7 @@ def _try(folder: Path, writer: int) -> str:
         return "refused"
 
 
+@pytest.mark.services
 def test_of_two_contents_of_one_version_one_is_registered(tmp_path: Path) -> None:
     """Eight processes register two contents of version 1.0.0: one content is in, the other is refused each time."""
     with ProcessPoolExecutor(4) as pool:

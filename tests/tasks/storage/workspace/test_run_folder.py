@@ -36,6 +36,7 @@ with hold(Path(sys.argv[1]), "r", keep_snapshot=False):
 """
 
 
+@pytest.mark.services
 def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: Path) -> None:
     """The lock is the kernel's: while its holder lives it refuses, and SIGKILL frees it."""
     with subprocess.Popen([sys.executable, "-c", HOLD_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE) as holder:

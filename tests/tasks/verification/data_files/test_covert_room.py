@@ -168,6 +168,7 @@ def test_what_other_libraries_wrote_passes_by_its_structure(version: Version) ->
     assert verify(version.folder, public_key=version.key).findings == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [aim, gaussians, small])
 def test_versions_of_every_kind_are_written_again_to_the_same_bytes(
     make: Any, worlds: Worlds, tmp_path: Path

@@ -246,6 +246,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["low", "high", "step"])
 def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(published: Version, tmp_path: Path, end: str) -> None:
     """Texts that are no number, not in their one form, or would be a gigabyte written out; never a traceback."""
@@ -260,6 +261,7 @@ def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(published: Version
     assert verify(version.folder, public_key=version.key).ok
 
 
+@pytest.mark.long
 def test_half_the_moves_of_units_under_replace_one_are_too_few(tmp_path: Path) -> None:
     """Three rows a unit: the worst neighbour moves 3 widths out of a cell, and 3 into another."""
     made = publish_version(gaussian(), tmp_path / "made")

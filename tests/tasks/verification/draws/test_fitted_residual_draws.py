@@ -17,6 +17,7 @@ def factors(generator: str = "latent_factors") -> SyntheticScenario:
     return replace(aim(), product=f"{{kind: synthetic, generator: {generator}}}", release="factors")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("generator", ["latent_factors", "gaussian_copula"])
 def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(
     worlds: Worlds, generator: str

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.services
+
 PACKAGE = Path(__file__).parents[3] / "plug_ins" / "tally_package"
 ROOT = Path(__file__).parents[4]
 PUBLISH = """

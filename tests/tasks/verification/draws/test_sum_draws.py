@@ -61,6 +61,7 @@ def version(published: Version, tmp_path: Path) -> Version:
     return published.copy(tmp_path / "v")
 
 
+@pytest.mark.long
 def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: Version) -> None:
     report = verify(published.folder, public_key=published.key, deep=True)
     assert report.ok, report.findings
@@ -68,6 +69,7 @@ def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: 
     assert MODEL not in report.cannot_tell
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_version_under_any_relation_and_several_rows_a_unit_verifies(tmp_path: Path, relation: str) -> None:
     """Three rows a unit; the stated moves are those of the statistic, derived twice."""
@@ -414,6 +416,7 @@ def test_sums_along_other_axes_than_the_generator_asks_for_are_caught_by_deep(ve
     assert "another statistic" in str(report.findings[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [ARRAYS, STATISTICS, "measurements/0000-counts-sums-everyone.parquet"])
 def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str) -> None:
     """Unsigned bytes are not opened; signed nonsense is a finding of its file."""
@@ -453,6 +456,7 @@ def stretched_version(published_stretched: Version, tmp_path: Path) -> Version:
     return published_stretched.copy(tmp_path / "v")
 
 
+@pytest.mark.long
 def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted(
     published_stretched: Version,
 ) -> None:

@@ -69,6 +69,7 @@ def version(published: Version, tmp_path: Path) -> Version:
     return published.copy(tmp_path / "v")
 
 
+@pytest.mark.long
 def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_checkpoint(published: Version) -> None:
     """The reserve was not needed and stays charged; the generator is run again on the published checkpoint."""
     report = verify(published.folder, public_key=published.key, deep=True)
@@ -184,6 +185,7 @@ def test_a_training_under_another_relation_is_refused(published: Version, terms:
     assert "add_remove with one row a unit" in finding.allowed
 
 
+@pytest.mark.long
 def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path: Path) -> None:
     """Ctrl-C in the second interval: its first attempt is a draw that was lost, out of the reserve."""
     with installed(tmp_path / "packages"):
@@ -211,6 +213,7 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
 OPTIONS = "rows_about: 3000, dimensions: 6, hidden: [16], epochs: 3, checkpoints: 3, reserve: 1, batch: 200"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("generator", "of_pictures"), [("p3gm", False), ("ae", False), ("p3gm", True)])
 def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str, of_pictures: bool) -> None:
     """P3GM and its autoencoder, on a mixed table and on pictures with labels: both phases, fitted again."""
@@ -229,6 +232,7 @@ def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str
     assert f"{len(kinds) - 3} sums over rows and 1 training" in page
 
 
+@pytest.mark.long
 def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version) -> None:
     _, arrays = model_of(version.folder)
     write_model(version.folder, {**arrays, "biases-01": arrays["biases-01"] + 2**22})
@@ -254,6 +258,7 @@ def test_another_learner_is_caught_by_deep(version: Version) -> None:
     assert "another training" in str(report.findings[0])
 
 
+@pytest.mark.services
 def test_verify_and_help_do_not_load_torch() -> None:
     """It takes seconds; only a training, or the fit again of one, needs it."""
     code = "import sys, tasks.verify, console.verify, tasks.report; sys.exit('torch' in sys.modules)"

@@ -36,6 +36,7 @@ def fields(version: Version, *, deep: bool = False) -> set[str]:
     return {finding.field for finding in verify(version.folder, public_key=version.key, deep=deep).findings}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "more"),
     [(OPTIONS, ""), ("{members: 60, rounds: 3, children: 0}", ""), (OPTIONS, ", inside_bins: measured")],
@@ -100,6 +101,7 @@ def test_forged_votes_are_refused(worlds: Worlds, tmp_path: Path) -> None:
     assert "SHA-256 of column noisy" in fields(version)
 
 
+@pytest.mark.long
 def test_other_candidates_another_seed_and_fewer_rounds_do_not_come_to_the_draws(
     worlds: Worlds, tmp_path: Path
 ) -> None:

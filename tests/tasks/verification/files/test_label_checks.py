@@ -154,6 +154,7 @@ def keyed() -> SyntheticScenario:
     return replace(pure(), formats="[parquet, csv], formulas: neutralised, labels: columns")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [dense, listed, summed, keyed])
 def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any]) -> None:
     """Of dense and sparse tables and of statistics; the record says that they are there, in words too."""
@@ -259,6 +260,7 @@ def test_a_record_that_says_otherwise_is_found(
     assert any(each.field == "columns" for each in report.findings)
 
 
+@pytest.mark.long
 def test_rows_that_are_no_cells_have_no_such_statement(worlds: Worlds, tmp_path: Path) -> None:
     """A record of synthetic rows that claims columns beside labels is refused."""
     scenario = SyntheticScenario(product="{kind: synthetic, generator: independent}", rows=300)

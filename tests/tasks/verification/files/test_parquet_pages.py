@@ -46,6 +46,7 @@ def test_an_honest_file_unpacks_to_what_its_footer_says(compression: str, versio
     assert found == stated
 
 
+@pytest.mark.long
 def test_a_page_that_unpacks_to_more_than_the_footer_says_counts_as_what_it_unpacks_to() -> None:
     data = bomb(TABLE)
     assert len(data) < 2**20
@@ -56,6 +57,7 @@ def test_a_page_that_unpacks_to_more_than_the_footer_says_counts_as_what_it_unpa
         open_numbers(data)
 
 
+@pytest.mark.long
 def test_more_rows_than_memory_holds_are_not_read() -> None:
     """Rows of one number alone take next to no room in a file."""
     sink = io.BytesIO()

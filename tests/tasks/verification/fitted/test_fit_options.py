@@ -14,6 +14,8 @@ from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.synthetic_rows import aim, gaussians
 from tests.worlds.versions import AnyScenario, Version, Worlds
 
+pytestmark = pytest.mark.long
+
 KINDS: dict[str, Callable[[], AnyScenario]] = {
     "aim": aim,
     "gaussians": gaussians,

@@ -63,6 +63,7 @@ def copied(worlds: Worlds, scenario: AnyScenario, folder: Path) -> Version:
     return worlds.changed(worlds.published(scenario, here=True), as_forged).copy(folder / "v")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scenario", "noun", "name", "field"),
     [
@@ -98,6 +99,7 @@ def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, t
     assert "install the package" in finding.remedy
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scenario", "name", "other"), [(p3gm, "p3gm", "ae"), (mst, "mst", "privbayes")])
 def test_a_name_of_the_same_plan_is_the_publishers_word_until_the_fit_was_made_again(
     worlds: Worlds, tmp_path: Path, scenario: Callable[[], AnyScenario], name: str, other: str
@@ -138,6 +140,7 @@ def as_written(record: Json) -> None:
     record["replay"]["product"]["options"] = {name: whole[name] for name in WRITTEN}
 
 
+@pytest.mark.long
 def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
     """All options stand in it: what is planned and fitted again is what was charged and published."""
     version = worlds.published(classes(), here=True)
@@ -161,6 +164,7 @@ def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_pat
     assert load(version.folder / "record.json")["replay"]["spec_digest"] == spec.digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("made", ["0.0.9", "0.0.9 another-package"])
 def test_options_as_they_were_written_hold_until_a_default_changes(
     worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
@@ -208,6 +212,7 @@ def network() -> SyntheticScenario:
     return replace(aim(), product=product, release="network")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [listed, network])
 def test_an_option_that_another_one_does_not_have_proves_nothing(
     worlds: Worlds, scenario: Callable[[], AnyScenario]
@@ -269,6 +274,7 @@ class StandInEvent:
         return {"kind": "stand_in"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "holds"), [("aim", True), ("mst", False)])
 def test_a_name_is_no_proof_where_dropping_options_gives_another_one_the_same_plan(
     worlds: Worlds, tmp_path: Path, name: str, holds: bool

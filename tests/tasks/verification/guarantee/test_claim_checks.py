@@ -42,6 +42,7 @@ def published(claims: Fraction, folder: Path) -> tuple[Version, float, float]:
     return version, replay["claim"]["epsilon"] / PICO, float(renyi)
 
 
+@pytest.mark.long
 def test_a_claim_that_only_the_loss_distribution_keeps_verifies(tmp_path: Path) -> None:
     version, claimed, renyi = published(Fraction(1), tmp_path)
     assert claimed < 0.99 * renyi

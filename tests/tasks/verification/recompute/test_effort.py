@@ -103,6 +103,7 @@ def test_a_common_denominator_without_end_is_refused_wherever_rationals_are_adde
         delta_at(noise, Fraction(1))
 
 
+@pytest.mark.long
 def test_an_inversion_that_would_fill_all_memory_is_refused_before_it_allots_any(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -145,6 +145,7 @@ def test_the_best_orders_of_sampled_gaussians_agree(some: list[PrivacyEvent], di
     assert best == pytest.approx(float(result.epsilon_best), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(events, st.sampled_from([1, 3, 30])), min_size=1, max_size=4), st.integers(2, 17))
 def test_ten_times_as_many_orders_find_no_lesser_epsilon(some: list[tuple[PrivacyEvent, int]], digits: int) -> None:
@@ -159,6 +160,7 @@ def test_ten_times_as_many_orders_find_no_lesser_epsilon(some: list[tuple[Privac
     assert found <= finest * (1 + Decimal("1e-9")) + Decimal("1e-12")
 
 
+@pytest.mark.long
 def test_a_list_with_dp_sgd_is_recomputed_in_a_second_or_two() -> None:
     """The auditor waits for decimals, but not long."""
     start = time.process_time()
@@ -233,6 +235,7 @@ def test_a_tampered_event_changes_the_result(place: int, field: str, value: Any)
     assert before.epsilon_best != after.epsilon_best
 
 
+@pytest.mark.long
 def test_a_removed_or_doubled_event_changes_the_result() -> None:
     """So does the length of the list, the delta, and the order."""
     before = untampered()
