@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "sudare.codebooks": dict.fromkeys(("dta", "json", "por", "sav", "xml", "zsav"), "sudare_codebooks"),
+    "sudare.engines": dict.fromkeys(("clickhouse", "postgresql", "spark"), "sudare_engines"),
+    "sudare.settings": {"spark": "sudare_engines"},
 }
 """By group and name, the extension of this repository that registers it: for refusals; nothing is loaded by it."""
 

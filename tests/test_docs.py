@@ -15,11 +15,7 @@ import yaml
 
 from console.commands import COMMANDS, GROUPS, DeferredCommand
 from contracts import plug_ins
-from contracts.sql.portable.compiler import DIALECTS
 from privacy.accounting.posterior import largest_posterior, loss_about_a_row, odds_bound
-from tasks.storage.engines.clickhouse import ClickHouseWorker
-from tasks.storage.engines.spark import SparkWorker
-from tasks.storage.engines.stage import WAREHOUSES
 from tests.source_folders import CORE, EXTENSIONS, ROOT
 
 DOCS = ROOT / "docs"
@@ -185,14 +181,3 @@ def test_the_beliefs_of_the_guarantees_are_those_of_the_record() -> None:
         for prior, belief in zip((Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)), beliefs, strict=True):
             exact = largest_posterior(prior, odds_bound(loss, 0)).removesuffix(" %")
             assert Decimal(belief) == Decimal(exact).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
-
-
-@pytest.mark.parametrize("page", ["index.md", "platform.md"])
-def test_the_dialects_that_no_engine_runs_are_named(page: str) -> None:
-    """In the order of the code, so that an engine more is a name less in the manual."""
-    spelled = {"bigquery": "BigQuery", "snowflake": "Snowflake", "trino": "Trino"}
-    engines = (SparkWorker, ClickHouseWorker, *WAREHOUSES.values())
-    run = {"duckdb", *(engine.dialect for engine in engines)}
-    *first, last = (spelled[each] for each in DIALECTS if each not in run)
-    words = " ".join((DOCS / page).read_text(encoding="utf-8").split())
-    assert re.search(rf"[Ff]or {', '.join(first)} and {last} ", words)
