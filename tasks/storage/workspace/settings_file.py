@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contracts.release.about import Publisher
 
 _SIGNER_KEYS = {
-    "kind": "where the signing key lies: file, encrypted_file, pkcs11, securesystemslib",
+    "kind": "where the signing key lies: file, encrypted_file, or a place of an extension",
     "file": "of a key in a file, relative to .sudare/keys",
     "library": "the PKCS#11 library of a token",
     "token": "the label of a token",
@@ -97,7 +97,7 @@ api_url = ""             # of a running Prefect server; empty: each run starts i
 # contact = "privacy@example.org"
 
 [signer]                 # where the signing key lies; file: .sudare/keys/signing.key
-kind = "file"            # or encrypted_file, pkcs11, securesystemslib: see the manual on keys
+kind = "file"            # or encrypted_file, or a place of an extension: see the manual on keys
 
 [schedule]               # spec = "cron": what `sudare budget show` reckons with
 # "specs/adult.yaml" = "0 6 1 * *"

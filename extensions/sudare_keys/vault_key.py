@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tasks.storage.workspace.keys import refusal
-from tasks.storage.workspace.signing_keys import KeyPlace
+from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
 
-WANTS_SECRET: Final = False
 SCHEMES: Final = ("hv", "file2")
 
 
@@ -100,3 +99,6 @@ def _unsigned(place: KeyPlace, error: Exception) -> Exception:
     found, allowed = f"{type(error).__name__} of the signer", "a service that signs with this key"
     remedy = "look at its address and credentials, then give the command again"
     return refusal(str(place.settings), "signer.uri", found, allowed, remedy)
+
+
+KIND: Final = KeyKind(open_key, create_key)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from privacy.ledger.journal.add_checkpoint import WitnessedHead, add_checkpoint, read_add_checkpoint, verdict
 from privacy.ledger.journal.merkle import appended, consistency_proof, root
 from privacy.ledger.journal.signed_note import MalformedNote, SignedNote, TreeHead
 from privacy.ledger.journal.signing import Signer
+from sudare_keys.add_checkpoint import WitnessedHead, add_checkpoint, read_add_checkpoint, verdict
 
 SIGNER, OTHER = Signer(bytes(32), "statistics.example/journal"), Signer(bytes([1]) * 32, "statistics.example/journal")
 KEYS = {SIGNER.verifier.name: SIGNER.verifier}

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tasks.storage.workspace.keys import WorkspaceRefused, refusal
-from tasks.storage.workspace.signing_keys import KeyPlace
+from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WANTS_SECRET: Final = True
 _ED25519: Final = "1.3.101.112"
 _POINT: Final = 34
 """Bytes of an Ed25519 point as PKCS#11 gives it: an OCTET STRING (2 bytes) around the key (32)."""
@@ -152,3 +151,6 @@ def _public(place: KeyPlace, point: bytes) -> bytes:
 
 def _where(place: KeyPlace) -> str:
     return f"{place.values.get('library', '')}, token {place.values.get('token', '')}"
+
+
+KIND: Final = KeyKind(open_key, create_key, "PIN of the token")
