@@ -23,9 +23,9 @@ from privacy.grant.durable_draws import DurableDraws
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
-from tasks.storage.engines import stage as ingest
-from tasks.storage.engines.spark import SparkWorker
-from tasks.storage.engines.staged_table import StagedTable
+from sudare_engines import stage as ingest
+from sudare_engines.spark import SparkWorker
+from sudare_engines.staged_table import StagedTable
 from tasks.storage.workspace.settings import FILE, Workspace
 
 ROWS, UNITS, FILES = 20_000, 9_000, 3
@@ -99,7 +99,7 @@ def make_spark_place(folder: Path, python: Path) -> Place:
     Workspace.create(folder / "workspace")
     started = quick_java(folder / "python", python)
     settings = folder / "workspace" / FILE
-    settings.write_text(settings.read_text().replace("[spark] ", f'[spark]\npython = "{started}"\n# '))
+    settings.write_text(f'{settings.read_text()}\n[spark]\npython = "{started}"\n')
     place = Place(folder / "people.yaml", Workspace.open(folder / "workspace"))
     with closing(place.ledger()) as ledger:
         terms = AccountTerms(ACCOUNT, "people", "2024", "person", "add_remove", PureCalculus(), 2 * PICO, 0)

@@ -19,11 +19,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from console.errors import require_regular
 from contracts.errors import SudareError
+from contracts.plug_ins import PlugInAway, absent_extension, find_all, others
 
 Table = Mapping[str, str]
 """Of each command its place, module:function."""
 _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
 
+GROUP: Final = "sudare.commands"
 COMMANDS: Final[Table] = {
     "init": "console.init:init",
     "doctor": "console.doctor:doctor",
@@ -43,7 +45,6 @@ COMMANDS: Final[Table] = {
     "interval": "console.interval:interval",
     "verify": "console.verify:verify",
     "serve": "console.serve:serve",
-    "witness": "console.witness:witness",
     "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
@@ -116,7 +117,6 @@ CHECKER: Final = frozenset(
         "console.sample:sample",
         "console.explain:explain",
         "console.interval:interval",
-        "console.witness:witness",
     }
 )
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
@@ -125,6 +125,12 @@ IMPORTED: Final = (
     "great_expectations", "open_data_contract_standard", "dp_accounting",
 )  # fmt: skip
 """What the packages of the extra `publish` are imported as."""
+
+
+class ExtensionMissing(SudareError):
+    """A command is of an extension that is not installed."""
+
+    exit_code = 2
 
 
 class PublisherMissing(SudareError):
@@ -170,17 +176,18 @@ class DeferredCommand(TyperCommand):
     Args:
         name: as it is typed.
         place: module:function.
+        needs_publisher: whether it needs the packages of the extra `publish`.
     """
 
-    def __init__(self, name: str, place: str) -> None:
+    def __init__(self, name: str, place: str, *, needs_publisher: bool) -> None:
         super().__init__(name, short_help=summary_of(place))
-        self._place = place
+        self._place, self._needs_publisher = place, needs_publisher
 
     @cached_property
     def command(self) -> TyperCommand:
         """The command itself, with its options; imports its module."""
         module, _, function = self._place.partition(":")
-        if self._place not in CHECKER:
+        if self._needs_publisher:
             require_publisher()
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(self.name)(getattr(import_module(module), function))
@@ -196,11 +203,46 @@ class DeferredCommand(TyperCommand):
         return context
 
 
+class RootGroup(TyperGroup):
+    """The root group: behind the commands of the core stand those that packages register as `sudare.commands`.
+
+    A registered function says itself whether it needs the extra `publish` (`require_publisher`).
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands of the core and of what is installed."""
+        return [*super().list_commands(ctx), *others(GROUP, self.commands)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; of an extension that is not installed, say so.
+
+        Raises:
+            ExtensionMissing: it is not.
+            PlugInAway: a package registers something else.
+        """
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
+        for registered in find_all(GROUP, cmd_name):
+            place = registered.point.value
+            try:
+                return DeferredCommand(cmd_name, place, needs_publisher=False)
+            except (ImportError, LookupError) as error:
+                found = f"the command {cmd_name}, registered as {place!r} ({type(error).__name__})"
+                raise PlugInAway(found, "a function with a docstring") from error
+        if (extension := absent_extension(GROUP, cmd_name)) is not None:
+            raise ExtensionMissing(f"sudare {cmd_name} needs the extension {extension}, which is not installed")
+        return None
+
+
 def add_commands(root: TyperGroup) -> TyperGroup:
     """Return the root group with all commands and groups, in the order in which help shows them."""
     for name, place in COMMANDS.items():
-        root.add_command(DeferredCommand(name, place))
+        root.add_command(_deferred(name, place))
     for group, (summary, table) in GROUPS.items():
-        inner = {name: DeferredCommand(name, place) for name, place in table.items()}
+        inner = {name: _deferred(name, place) for name, place in table.items()}
         root.add_command(TyperGroup(name=group, help=summary, no_args_is_help=True, commands=dict(inner)))
     return root
+
+
+def _deferred(name: str, place: str) -> DeferredCommand:
+    return DeferredCommand(name, place, needs_publisher=place not in CHECKER)

@@ -18,7 +18,7 @@ from console.render import print_facts
 from contracts.errors import SourceUnreadable
 from contracts.reading.scalars import Problem, nearest
 from contracts.reading.yaml_lines import nearest_file
-from contracts.release.source import ENGINES
+from contracts.release.engine_kinds import EngineKind, engine_kind
 from flows.capacity import check_capacity
 from flows.outcome import still
 from flows.request import Request
@@ -181,14 +181,19 @@ def _reads(payload: dict[str, Any]) -> str:
     """Say who needs memory beside this process: what reads the rows."""
     engine = payload.get("engine")
     return (
-        "DuckDB may use to read the data" if engine is None else f"{ENGINES[engine]} needs, where it counts the rows"
+        "DuckDB may use to read the data" if engine is None else f"{_title(engine)} needs, where it counts the rows"
     )
 
 
 def _takes(payload: dict[str, Any]) -> str:
     """Say what takes time beside the noise."""
     engine = payload.get("engine")
-    return "reading the data takes" if engine is None else f"counting in {ENGINES[engine]} takes"
+    return "reading the data takes" if engine is None else f"counting in {_title(engine)} takes"
+
+
+def _title(engine: str) -> str:
+    title: str = engine_kind(engine, EngineKind).title
+    return title
 
 
 def print_plan(console: Console, payload: dict[str, Any], *, exact: bool) -> None:

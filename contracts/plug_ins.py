@@ -8,7 +8,7 @@ the extension's name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "sudare.codebooks": dict.fromkeys(("dta", "json", "por", "sav", "xml", "zsav"), "sudare_codebooks"),
+    "sudare.commands": {"witness": "sudare_keys"},
+    "sudare.engines": dict.fromkeys(("clickhouse", "postgresql", "spark"), "sudare_engines"),
+    "sudare.key_places": dict.fromkeys(("pkcs11", "securesystemslib"), "sudare_keys"),
+    "sudare.settings": {"spark": "sudare_engines"},
+    "sudare.witnesses": {"tlog": "sudare_keys"},
 }
 """By group and name, the extension of this repository that registers it: for refusals; nothing is loaded by it."""
 
@@ -94,7 +99,7 @@ def load_place(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def others(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
+def others(group: str, built_in: Collection[str]) -> tuple[str, ...]:
     """Return the names that packages add to a group, sorted."""
     return tuple(sorted({point.name for point in registered(group)} - set(built_in)))
 

@@ -2,7 +2,7 @@
 
 What is missing here would otherwise be found after the grant was opened, and the charge would be lost. In order:
 
-    software   torch for a training, ibis here, and chdb or pyspark for the engine, boto3 for an object store
+    software   torch for a training, boto3 for an object store, and what an engine asks for
     device     CUDA where the options ask for it
     memory     what the plan foretells against what the machine has
     disk       room below the workspace and the release store
@@ -12,28 +12,28 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import FieldPath, Problem
 from contracts.release.address_kinds import is_address, read_address
+from contracts.release.engine_kinds import engine_kind
 from flows.request import Request
 from privacy.generators.latent_options import TrainingOptions
 from privacy.learning.errors import CannotTrain
 from privacy.learning.execution import Execution
 from tasks.products.product_kind import Needs, planning_of
+from tasks.storage.source_engine import SourceEngine
 from tasks.storage.workspace.settings import Workspace
 
 _MEGABYTE: Final = 2**20
 _LEAST_DISK: Final = 100
 """Megabytes that must be free for a ledger, a snapshot and a small version."""
 _NOTHING: Final = "nothing was charged"
-_HAS_PYSPARK: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark') is None)"
 
 
 def check_capacity(request: Request, workspace: Workspace | None) -> None:
@@ -59,8 +59,6 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
             remedy = "install it: make neural" if refused.what == "torch" else "choose device: cpu"
             yield at, Problem(f"{refused.what} {refused.found}", refused.allowed, f"{remedy}; {_NOTHING}")
     needed: list[tuple[FieldPath, str, str]] = []
-    if spec.source.engine is not None:
-        needed.append((("source", "engine"), "ibis", "engines"))
     for at, written in ((("source", "path"), spec.written_paths[1]), (("publish", "to"), spec.written_paths[2])):
         package = read_address(written).package if is_address(written) else None
         if package is not None:
@@ -74,38 +72,10 @@ def _software(request: Request) -> Iterator[tuple[FieldPath, Problem]]:
 
 
 def _engine(request: Request, workspace: Workspace | None) -> Iterator[tuple[FieldPath, Problem]]:
-    """Find an engine that cannot start: PySpark lives in an environment of its own, which the workspace names.
-
-    ClickHouse's is looked for and not loaded: it takes half a gigabyte, and has a process of its own.
-    """
-    if request.spec.source.engine == "clickhouse" and not _there("chdb"):
-        remedy = f'pip install "sudare[clickhouse]"; {_NOTHING}'
-        allowed = "an installation with the extra clickhouse"
-        yield ("source", "engine"), Problem("chdb is not installed here", allowed, remedy)
-    if request.spec.source.engine != "spark" or workspace is None:
-        return
-    if workspace.spark is None:
-        remedy = f"name it in {workspace.root}/sudare.toml, or leave `engine:` out; {_NOTHING}"
-        allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
-        yield ("source", "engine"), Problem("no `spark.python` in this workspace", allowed, remedy)
-        return
-    python = workspace.spark.python
-    try:
-        there = subprocess.run([str(python), "-I", "-c", _HAS_PYSPARK], capture_output=True, check=False)
-        found = "" if there.returncode == 0 else f"{python}, which has no pyspark"
-    except OSError as error:
-        found = f"{python}: {error.strerror}"
-    if found:
-        allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
-        yield ("source", "engine"), Problem(found, allowed, f"correct `spark.python`; {_NOTHING}")
-
-
-def _there(module: str) -> bool:
-    """Say whether a module can be found, without loading it."""
-    try:
-        return find_spec(module) is not None
-    except ImportError:
-        return False
+    """Find what the engine says that it lacks."""
+    name = request.spec.source.engine
+    if name is not None and (lacks := engine_kind(name, SourceEngine).missing(workspace)) is not None:
+        yield ("source", "engine"), replace(lacks, remedy=f"{lacks.remedy}; {_NOTHING}")
 
 
 def _memory(request: Request) -> Iterator[tuple[FieldPath, Problem]]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from contracts.errors import Finding, GateBroken
+from flows.prepare import take_in_engine
 from flows.request import Request
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
@@ -39,16 +40,10 @@ def checked(run: RunFolder, request: Request, workspace: Workspace) -> Misfits:
     Privacy: private; the page lies in the run's folder.
     """
     source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
-    beside = request.spec.product.lattices(contract)
     if source.engine is not None:
-        from tasks.storage.engines.stage import ingest_in_engine  # here, since Ibis is asked for by nobody else
-
-        settings = workspace.spark
-        table = ingest_in_engine(
-            source, contract, folder=run.path, key=key, settings=settings, beside=beside, lock=run.lock
-        )
-        run.close_with(table.engine)
+        table = take_in_engine(run, request, workspace)
     else:
+        beside = request.spec.product.lattices(contract)
         limit, days = workspace.memory_limit, days_of(request.spec)
         table = ingest(source, contract, folder=run.path, key=key, memory_limit=limit, days=days, lattices=beside)
     return looked(run, request, workspace, table)

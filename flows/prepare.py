@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Thread
@@ -10,6 +10,7 @@ from typing import Final
 
 from contracts.errors import Finding, GateBroken
 from contracts.periods.period import period_in, read_period
+from contracts.release.engine_kinds import engine_kind
 from contracts.release.spec import ReleaseSpec
 from flows.order import OperatorDecision
 from flows.periods.publications import check_intended
@@ -24,6 +25,7 @@ from tasks.ingest import ingest
 from tasks.products.charge_request import request_for, run_key
 from tasks.products.synthetic.modifier_gate import ask_gates
 from tasks.storage.progress import step
+from tasks.storage.source_engine import MARKER, SourceEngine
 from tasks.storage.sources.days import days_of
 from tasks.storage.workspace.run_folder import RunFolder
 from tasks.storage.workspace.settings import Workspace
@@ -104,8 +106,6 @@ def _taken_in(run: RunFolder, ledger: Ledger, request: Request, workspace: Works
 
 def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspace) -> PrivateTable:
     """Stage the table in the engine that the spec names."""
-    from tasks.storage.engines.stage import MARKER, ingest_in_engine  # here, since Ibis is asked for by nobody else
-
     store = request.store(workspace)
 
     def charged(table: PrivateTable) -> bool:
@@ -115,17 +115,29 @@ def _staged(run: RunFolder, ledger: Ledger, request: Request, workspace: Workspa
         check_snapshot_kept(ledger, run, request, store)
         return False
 
-    source, contract, key = request.spec.source, request.contract, workspace.snapshot_key()
-    settings, held = workspace.spark, run.lock
     if not (run.path / MARKER).is_file():
         check_snapshot_kept(ledger, run, request, store)
-    beside = request.spec.product.lattices(contract)
-    table = ingest_in_engine(
-        source, contract, folder=run.path, key=key, settings=settings, beside=beside, lock=held, goes_on=charged
-    )
-    run.close_with(table.engine)
+    table = take_in_engine(run, request, workspace, goes_on=charged)
     if not goes_on(ledger, request, table, store):
         check_snapshot_kept(ledger, run, request, store)
+    return table
+
+
+def take_in_engine(
+    run: RunFolder,
+    request: Request,
+    workspace: Workspace,
+    *,
+    goes_on: Callable[[PrivateTable], bool] = lambda table: False,
+) -> PrivateTable:
+    """Take the rows in where the spec's engine counts them; the engine ends with the run."""
+    source, contract = request.spec.source, request.contract
+    engine: SourceEngine = engine_kind(str(source.engine), SourceEngine)
+    beside = request.spec.product.lattices(contract)
+    table = engine.ingest(
+        source, contract, folder=run.path, workspace=workspace, beside=beside, lock=run.lock, goes_on=goes_on
+    )
+    run.close_with(table.engine)
     return table
 
 

@@ -40,7 +40,7 @@ class CountingEngine(Protocol):
         """Return the columns of a scan, in which the groups of all rows are lines of whole numbers; shape (lines,).
 
         Args:
-            query: a SELECT over the table `codes` in DuckDB's SQL; see `contracts.sql.portable.scans`.
+            query: a SELECT over the table `codes` in DuckDB's SQL; engines translate it.
         Raises:
             CountsUnavailable: as `counted_cells`.
         Privacy: exact numbers; nothing of them may leave but through a grant.

@@ -130,7 +130,7 @@ def _next_key(workspace: Workspace, ledger: Ledger, key: str, name: str, ask: As
     """Make the next key, or open the one that an interrupted change made."""
     place = _next_place(workspace, 2 + len([each for each in ledger.key_changes() if each.change.key != key]))
     kind = kind_of(place)
-    secret = secret_for(place, ask) if kind.WANTS_SECRET else None
+    secret = secret_for(place, ask) if kind.secret else None
     try:
         made = kind.open_key(place, secret)
     except WorkspaceRefused as refused:

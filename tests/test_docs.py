@@ -25,6 +25,7 @@ MANUAL = [ROOT / "README.md", *(page for page in PAGES if page.parent == DOCS), 
 COMMAND_PLACES = {(name,): place for name, place in COMMANDS.items()} | {
     (group, name): place for group, (_, table) in GROUPS.items() for name, place in table.items()
 }
+COMMAND_PLACES |= {(point.name,): point.value for point in plug_ins.registered("sudare.commands")}
 TO_EXTENSION = re.compile(r"\.\./extensions/(\w+)/README\.md")
 DELETED = {name for names in plug_ins.OF_EXTENSIONS.values() for name in names.values()} - {*EXTENSIONS}
 FENCE_LINE = re.compile(r"^```.*$", re.MULTILINE)
@@ -123,7 +124,7 @@ def test_every_command_and_option_that_a_page_types_exists(page: Path) -> None:
         if typed in GROUPS:
             continue
         assert words in COMMAND_PLACES, typed
-        command = DeferredCommand(words[-1], COMMAND_PLACES[words]).command
+        command = DeferredCommand(words[-1], COMMAND_PLACES[words], needs_publisher=False).command
         known = {"--help", *(name for option in command.params for name in option.opts)}
         assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", typed)) <= known, typed
 

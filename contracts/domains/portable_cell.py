@@ -1,6 +1,6 @@
 """A stored value as an Ibis expression: what a kind of domain makes its code of, alike on every engine.
 
-Which stored types this is true of, `contracts.sql.portable.value_kinds` says. Doubles are compared with doubles, a
+Which stored types this is true of, the engines say. Doubles are compared with doubles, a
 NaN is looked for before anything is compared (engines order it differently), and a number is rounded down only
 inside ±2^53 (beyond, every double is whole).
 """
@@ -23,7 +23,7 @@ _ENDS_OF_LINES: Final = "\n\r\x85\u2028\u2029"
 
 
 def portable_trim(text: str, letters: str) -> str:
-    """Take the letters off both ends; `contracts.sql.portable.compiler` writes it in each engine's words."""
+    """Take the letters off both ends; it is written in each engine's words."""
     return text.strip(letters)
 
 
@@ -31,7 +31,7 @@ _trim: Any = ibis.udf.scalar.builtin(portable_trim)
 
 
 def portable_lookup(text: str, known: list[str], codes: list[int]) -> int:
-    """Return the code at the text's place; `contracts.sql.portable.compiler` writes it, with NULL for other texts."""
+    """Return the code at the text's place; written with NULL for other texts."""
     return codes[known.index(text)]
 
 

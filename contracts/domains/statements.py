@@ -12,7 +12,7 @@ Effect = Literal["account", "breaking", "compatible"]
 DecodedKind = Literal["label", "integer", "number", "date", "boolean", "picture"]
 """As what synthetic values are published."""
 ValueKind = Literal["text", "whole", "real", "fixed", "flag", "day", "moment", "nothing"]
-"""How a table stores a column; `contracts.sql.portable.value_kinds` describes each."""
+"""How a table stores a column; an engine maps its own types to these."""
 NUMBER_KINDS: Final[tuple[ValueKind, ...]] = ("whole", "real", "fixed", "flag")
 """What a writer stores as one of these it may store as another for the sake of one row, so they go together."""
 TIME_KINDS: Final[tuple[ValueKind, ...]] = ("day", "moment")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -24,20 +24,18 @@ from contracts.contract.contract import Contract
 from contracts.domains.domain_terms import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period_sources import day_of_row, divided_name
+from contracts.plug_ins import PlugInAway, names
 from contracts.reading.scalars import Label, Problem, Sql, refuse, show, word_list
 from contracts.release.address import Address
 from contracts.release.address_kinds import is_address, read_address
+from contracts.release.engine_kinds import GROUP as ENGINES
+from contracts.release.engine_kinds import EngineKind, EngineName, engine_kind
 from contracts.release.file_names import DATABASES, SUFFIXES, Files, format_of_name
 from contracts.release.linked_place import linked_form, place_problems
 from contracts.sql import select_types
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import ValueType
 
-EngineName = Literal["spark", "clickhouse", "postgresql"]
-ENGINES: Final[Mapping[EngineName, str]] = {"spark": "Spark", "clickhouse": "ClickHouse", "postgresql": "PostgreSQL"}
-"""Engines that count in the place of DuckDB: their names in a spec, and as they are written."""
-WAREHOUSES: Final[frozenset[EngineName]] = frozenset({"postgresql"})
-"""Engines that count a table of their own, at an address of the same kind."""
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -218,13 +216,17 @@ def _misfits(source: Source) -> list[Problem]:
     return problems
 
 
-def _engine_problems(engine: EngineName, path: Path | Address, form: str) -> list[Problem]:
+def _engine_problems(engine: str, path: Path | Address, form: str) -> list[Problem]:
     """Say what is wrong with an engine that cannot count this place."""
-    if form == engine if engine in WAREHOUSES else isinstance(path, Path) and form == "parquet":
+    try:
+        is_warehouse = engine_kind(engine, EngineKind).is_warehouse
+    except PlugInAway as error:
+        return [Problem(f"`engine: {engine}`, {error.found}", error.allowed, error.remedy, ("engine",))]
+    if form == engine if is_warehouse else isinstance(path, Path) and form == "parquet":
         return []
-    if engine in WAREHOUSES:
+    if is_warehouse:
         allowed, remedy = f"`engine: {engine}` for a table at {engine}://", "drop it, or name the table there"
-    elif form in WAREHOUSES:
+    elif form in names(ENGINES):
         allowed, remedy = f"`engine: {form}` for a table of it", "name that engine, or drop it"
     else:
         allowed, remedy = "`engine` for Parquet files", "store the table as Parquet, or drop it"

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from contracts.plug_ins import OF_EXTENSIONS
 from privacy.games import results
 from tasks.records.commit import code_commit
 from tasks.storage.workspace.environment import container_digest
@@ -99,14 +100,15 @@ def source_digest(files: dict[str, Path]) -> str:
 
 
 def source_files() -> dict[str, Path]:
-    """Return our source files as they are installed, by their path below the layers."""
+    """Return our source files as they are installed, those of extensions too, by their path from the package on."""
     found = {}
-    for layer in LAYERS:
-        spec = find_spec(layer)
+    extensions = {name for names in OF_EXTENSIONS.values() for name in names.values()}
+    for package in (*LAYERS, *sorted(extensions)):
+        spec = find_spec(package)
         for folder in [] if spec is None else spec.submodule_search_locations or []:
             for path in Path(folder).rglob("*"):
                 if path.suffix in _SOURCE_SUFFIXES and path.is_file():
-                    found[f"{layer}/{path.relative_to(folder).as_posix()}"] = path
+                    found[f"{package}/{path.relative_to(folder).as_posix()}"] = path
     return found
 
 

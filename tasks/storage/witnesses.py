@@ -1,24 +1,21 @@
 """Ask witnesses for their cosignatures of a checkpoint, before the version becomes visible.
 
-All are asked at once, each within the same time. An answer counts if its line holds under the witness's key. What a
-witness answers otherwise, or that it does not answer, is told by name. Where too few answered, nothing is visible:
-the journal has the version already, its staged files wait, and the same command asks again.
+Who asks them is registered as `sudare.witnesses`. What comes back counts if its line holds under the witness's key:
+that is checked here. Where too few cosigned, nothing is visible: the journal has the version already, its staged
+files wait, and the same command asks again.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
-from threading import Thread
-from time import monotonic, time
+from time import time
 from typing import Any, Final
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from contracts.errors import Finding, Refused
-from privacy.ledger.journal.add_checkpoint import add_checkpoint
+from contracts.plug_ins import OF_EXTENSIONS, PlugInAway, find
 from privacy.ledger.journal.log import JournalLog
 from privacy.ledger.journal.signed_note import (
     FalseSignature,
@@ -33,7 +30,9 @@ from privacy.ledger.journal.signed_note import (
 from privacy.ledger.journal.witness_policy import PolicyUnmet, PolicyWitness, WitnessPolicy, read_policy, time_problem
 from privacy.ledger.ledger import Ledger
 
-_LARGEST: Final = 16 * 1024
+GROUP: Final = "sudare.witnesses"
+PROTOCOL: Final = "tlog"
+"""The name of the group: C2SP tlog-witness, which policies are written for."""
 _PATIENCE: Final = 10.0
 _AGAIN: Final = "then give the same command again: nothing is drawn or charged a second time"
 
@@ -50,20 +49,39 @@ class WitnessAnswer:
 
     Args:
         witness: which one.
-        line: its signature line; None where there is none.
+        body: what it answered as its signature line; None where it answered none.
         size: how large a journal it knows, where it said so.
-        problem: why there is no line; empty where there is one.
+        problem: why there is no body; empty where there is one.
     """
 
     witness: PolicyWitness
-    line: NoteSignature | None = None
+    body: bytes | None = None
     size: int | None = None
     problem: str = ""
 
 
-class _RedirectRefused(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
+class WitnessClient(ABC):
+    """What asks witnesses."""
+
+    @abstractmethod
+    def ask(
+        self,
+        witnesses: Sequence[PolicyWitness],
+        note: SignedNote,
+        head: TreeHead,
+        log: JournalLog,
+        *,
+        patience: float,
+    ) -> list[WitnessAnswer]:
+        """Ask all of these witnesses to cosign a checkpoint, each within the same time.
+
+        Args:
+            witnesses: each with an address.
+            note: the signed checkpoint.
+            head: what it says.
+            log: gives the consistency proofs.
+            patience: seconds that each is waited for.
+        """
 
 
 @dataclass(frozen=True)
@@ -73,11 +91,13 @@ class Witnesses:
     Args:
         file: the policy's file, which errors name.
         policy: who has to cosign.
+        client: asks them.
         patience: seconds that each is waited for.
     """
 
     file: Path
     policy: WitnessPolicy
+    client: WitnessClient
     patience: float = _PATIENCE
 
     def cosigned(self, ledger: Ledger, prove: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -89,137 +109,48 @@ class Witnesses:
         Raises:
             TooFewWitnesses: names each witness that did not sign, and why.
         """
+        asked = [each for each in self.policy.witnesses.values() if each.url]
         proof, answers = prove(), list[WitnessAnswer]()
         for _ in range(2):
             note = read_note(proof["checkpoint"].encode())
             head = read_tree_head(note.text)
             with ledger.log() as log:
-                answers = self._asked(note, head, log)
+                answers = self.client.ask(asked, note, head, log, patience=self.patience)
             if all(answer.size is None or answer.size <= head.size for answer in answers):
                 break
             proof = prove()
-        signed = {answer.witness.name: answer.line for answer in answers if answer.line is not None}
+        read = {each.witness.name: self._read_line(each, note) for each in answers}
+        signed = {name: line for name, line in read.items() if isinstance(line, NoteSignature)}
         if not self.policy.is_met(signed.keys()):
-            raise self._too_few(answers)
-        lines = [line for line in signed.values() if line is not None]
-        return proof | {"checkpoint": note.signed_by(*lines).to_bytes().decode()}
+            unsigned = "; ".join(f"{name}: {problem}" for name, problem in read.items() if name not in signed)
+            found = f"{len(signed)} of {len(answers)} cosigned ({unsigned})"
+            remedy = f"see what each of them says, or change the policy; {_AGAIN}"
+            raise TooFewWitnesses([Finding(str(self.file), "witnesses", found, self.policy.words, remedy)])
+        return proof | {"checkpoint": note.signed_by(*signed.values()).to_bytes().decode()}
 
-    def _asked(self, note: SignedNote, head: TreeHead, log: JournalLog) -> list[WitnessAnswer]:
-        """Ask all witnesses that have an address; who does not answer in time is given up."""
-        first = _in_time([(each, 0, ()) for each in self.policy.witnesses.values() if each.url], note, self.patience)
-        # A witness that knows the journal says how far: it is asked again, with the proof from there.
-        behind = [(each.witness, each.size) for each in first if each.size is not None and each.size <= head.size]
-        proven = [(witness, size, log.consistency(size, head.size)) for witness, size in behind]
-        second = _in_time(proven, note, self.patience)
-        names = {witness.name for witness, _ in behind}
-        return [*(each for each in first if each.witness.name not in names), *map(_forked, second)]
-
-    def _too_few(self, answers: Sequence[WitnessAnswer]) -> TooFewWitnesses:
-        unsigned = "; ".join(f"{each.witness.name}: {each.problem}" for each in answers if each.line is None)
-        signed = sum(each.line is not None for each in answers)
-        found = f"{signed} of {len(answers)} cosigned ({unsigned})"
-        remedy = f"see what each of them says, or change the policy; {_AGAIN}"
-        return TooFewWitnesses([Finding(str(self.file), "witnesses", found, self.policy.words, remedy)])
-
-
-def _in_time(
-    questions: Sequence[tuple[PolicyWitness, int, Sequence[str]]], note: SignedNote, patience: float
-) -> list[WitnessAnswer]:
-    """Ask each witness in a thread of its own; threads that hang end with the process, and hold nothing up."""
-    answers: dict[str, WitnessAnswer] = {}
-
-    def ask(witness: PolicyWitness, old: int, path: Sequence[str]) -> None:
-        answers[witness.name] = _ask(witness, note, patience, old, path)
-
-    threads = [Thread(target=ask, args=question, daemon=True) for question in questions]
-    for thread in threads:
-        thread.start()
-    end = monotonic() + patience + 1
-    for thread in threads:
-        thread.join(max(0.0, end - monotonic()))
-    slow = f"no whole answer within {patience:g} s"
-    return [answers.get(each.name) or WitnessAnswer(each, problem=slow) for each, _, _ in questions]
-
-
-def _forked(answer: WitnessAnswer) -> WitnessAnswer:
-    """Say of a witness that refuses the very size which it named that it has seen another journal."""
-    if answer.size is None:
-        return answer
-    problem = f"refuses (409): it has seen another journal of {answer.size} entries under this key"
-    return WitnessAnswer(answer.witness, size=answer.size, problem=problem)
-
-
-def _ask(
-    witness: PolicyWitness, note: SignedNote, patience: float, old: int = 0, path: Sequence[str] = ()
-) -> WitnessAnswer:
-    """Send one request, and read the answer within its bounds."""
-    body = add_checkpoint(old, path, note)
-    request = Request(f"{witness.url}/add-checkpoint", body, {"Content-Type": "text/plain; charset=utf-8"})
-    end = monotonic() + patience
-    try:
-        with build_opener(_RedirectRefused).open(request, timeout=patience) as answer:
-            return _understood(witness, note, _read(answer, end))
-    except HTTPError as error:
-        with error:
-            return _refused(witness, error.code, _read(error, end))
-    except HTTPException:
-        return WitnessAnswer(witness, problem=f"answers something that is no HTTP, at {witness.url}")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        what = "no answer in time" if isinstance(reason, TimeoutError) else type(reason).__name__
-        return WitnessAnswer(witness, problem=f"cannot be asked at {witness.url} ({what})")
-
-
-def _read(answer: Any, end: float) -> bytes:
-    """Read a short answer; one that drips in is given up when its time is over."""
-    content = b""
-    while len(content) <= _LARGEST:
-        if monotonic() > end:
-            raise TimeoutError
-        part = answer.read1(_LARGEST) if hasattr(answer, "read1") else answer.read(_LARGEST)
-        if not part:
-            return content
-        content += part
-    raise ValueError("an answer that is too long")
-
-
-def _understood(witness: PolicyWitness, note: SignedNote, body: bytes) -> WitnessAnswer:
-    """Find the witness's own line in its answer, and hold it against its key."""
-    try:
-        read = read_note(note.text.encode() + b"\n" + body)
-        verified = verified_lines(read, [witness.key])
-    except (MalformedNote, FalseSignature) as error:
-        return WitnessAnswer(witness, problem=f"answers something else than its signature line ({error})")
-    line = next((each for each in read.signatures if _is_of(each, witness)), None)
-    if not verified or line is None:
-        return WitnessAnswer(witness, problem="answers without a line by its key")
-    untimely = time_problem(verified[0].time or 0, now=time())  # no checker would count it
-    if untimely:
-        return WitnessAnswer(witness, problem=f"answers with {untimely}: see both clocks")
-    return WitnessAnswer(witness, line=line)
-
-
-def _is_of(line: NoteSignature, witness: PolicyWitness) -> bool:
-    return (line.name, line.key_hash) == (witness.key.name, witness.key.key_hash)
-
-
-def _refused(witness: PolicyWitness, status: int, body: bytes) -> WitnessAnswer:
-    text = body.strip()
-    if status == 409 and text.isdigit() and len(text) <= 16:
-        return WitnessAnswer(witness, size=int(text), problem=f"knows {int(text)} entries of this journal (409)")
-    said = {
-        403: "does not take this key for that of the journal (403): send it the key of signing.pub",
-        404: "does not know this journal (404): ask its operator to add the key of signing.pub",
-        422: "refuses the proof (422): it has seen another journal under this key",
-    }
-    return WitnessAnswer(witness, problem=said.get(status, f"answers with status {status}"))
+    def _read_line(self, answer: WitnessAnswer, note: SignedNote) -> NoteSignature | str:
+        """Find the witness's own line in its answer, and check it under its key; else return the problem."""
+        if answer.body is None:
+            return answer.problem
+        key = self.policy.witnesses[answer.witness.name].key
+        try:
+            read = read_note(note.text.encode() + b"\n" + answer.body)
+            verified = verified_lines(read, [key])
+        except (MalformedNote, FalseSignature) as error:
+            return f"answers something else than its signature line ({error})"
+        own = [each for each in read.signatures if (each.name, each.key_hash) == (key.name, key.key_hash)]
+        if not verified or not own:
+            return "answers without a line by its key"
+        untimely = time_problem(verified[0].time or 0, now=time())  # no checker would count it
+        return f"answers with {untimely}: see both clocks" if untimely else own[0]
 
 
 def read_witnesses(file: Path, patience: str = "") -> Witnesses:
     """Read the policy of a workspace.
 
     Raises:
-        TooFewWitnesses: no such file, another form, or a policy that the witnesses with an address cannot meet.
+        TooFewWitnesses: no such file, another form, a policy that the witnesses with an address cannot meet, or
+            nothing is installed that asks them.
     """
     try:
         policy = read_policy(file.read_text(encoding="utf-8"))
@@ -234,7 +165,22 @@ def read_witnesses(file: Path, patience: str = "") -> Witnesses:
     if not policy.is_met({each.name for each in policy.witnesses.values() if each.url}):
         found = "a quorum that the witnesses with an address cannot meet"
         raise _no_policy(file, found, "an address (URL) at enough witnesses")
-    return Witnesses(file, policy, min(max(seconds, 0.1), 600.0))
+    return Witnesses(file, policy, _client(file), min(max(seconds, 0.1), 600.0))
+
+
+def _client(file: Path) -> WitnessClient:
+    """Load what asks witnesses: without it nothing may be published, since the policy wants cosignatures."""
+    registered = find(GROUP, {}, PROTOCOL)
+    if registered is None:
+        extension = OF_EXTENSIONS[GROUP][PROTOCOL]
+        found = f"a policy, and the extension {extension}, which asks witnesses, is not installed"
+        remedy = f"install Sudare with {extension}, or empty publish.witnesses in sudare.toml; {_AGAIN}"
+        raise TooFewWitnesses([Finding(str(file), "witnesses", found, "an extension that asks them", remedy)])
+    try:
+        client: WitnessClient = registered.load(WitnessClient)
+    except PlugInAway as error:
+        raise TooFewWitnesses([Finding(str(file), "witnesses", error.found, error.allowed, error.remedy)]) from None
+    return client
 
 
 def _no_policy(file: Path, found: str, allowed: str) -> TooFewWitnesses:

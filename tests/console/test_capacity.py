@@ -109,28 +109,3 @@ def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
     assert code == 2, err
     assert "boto3 is not installed here" in err
     assert "sudare[s3]" in err
-
-
-@pytest.mark.services
-@pytest.mark.parametrize("command", ["plan", "run"])
-def test_an_engine_that_the_workspace_does_not_name_is_refused(place: Place, typed: Typed, command: str) -> None:
-    before = spent(place)
-    spec = place.adult / "tables.yaml"
-    spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: spark}"))
-    said = typed(command, str(spec), at=place.workspace)
-    assert said.code == 2, said.err
-    assert "no `spark.python` in this workspace" in said.err
-    assert "nothing was charged" in said.err
-    assert spent(place) == before
-
-
-@pytest.mark.usefixtures("served")
-def test_clickhouse_without_its_extra_is_refused_and_nothing_is_charged(place: Place) -> None:
-    before = spent(place)
-    spec = place.adult / "tables.yaml"
-    spec.write_text(spec.read_text().replace("adult.parquet}", "adult.parquet, engine: clickhouse}"))
-    for code, err in typed_without(place, "chdb", "run", "plan", spec=spec):
-        assert code == 2, err
-        assert "chdb is not installed here" in err
-        assert "sudare[clickhouse]" in err
-    assert spent(place) == before

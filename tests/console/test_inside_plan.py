@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from console.products.synthetic import SyntheticProductView
-from flows.request import read_request
 from privacy.generators.release_plan import FittedPlan
 from tests.worlds.synthetic_rows import aim, looked_into
 
@@ -62,15 +61,3 @@ def test_a_plan_without_them_says_nothing_of_them(tmp_path: Path) -> None:
     payload = SyntheticProductView().plan_object(spec, plan)
     assert "inside_bins" not in payload
     assert not [name for name, _ in SyntheticProductView().plan_facts(payload) if name == "inside bins"]
-
-
-def test_an_engine_counts_inside_bins_too(tmp_path: Path) -> None:
-    """Its counts are sums of cells like others; whether the engine can start is asked later."""
-    scenario = looked_into()
-    spec, _, _, ledger = scenario.prepared_of(tmp_path, FittedPlan)
-    ledger.close()
-    path = Path(spec.path)
-    path.write_text(
-        path.read_text().replace("source: {path: stays.parquet}", "source: {path: stays.parquet, engine: spark}")
-    )
-    assert read_request(path).spec.source.engine == "spark"

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from typer.core import TyperGroup
 from console import errors
 from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
+from contracts import plug_ins
 from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
 from privacy.generators.first_accepted import NothingAccepted
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
@@ -96,7 +98,7 @@ def test_help_imports_no_command(words: tuple[str, ...]) -> None:
 def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(table: dict[str, str]) -> None:
     """It is read from the source, so that help need not import the command."""
     for name, place in table.items():
-        said = inspect.cleandoc(DeferredCommand(name, place).command.help or "")
+        said = inspect.cleandoc(DeferredCommand(name, place, needs_publisher=False).command.help or "")
         assert summary_of(place) == " ".join(said.split("\n\n")[0].split())
 
 
@@ -104,9 +106,29 @@ def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(t
 def test_no_word_of_a_help_text_is_taken_for_markup(table: dict[str, str]) -> None:
     """What stands in brackets would be a style, and not be shown."""
     for name, place in table.items():
-        command = DeferredCommand(name, place).command
+        command = DeferredCommand(name, place, needs_publisher=False).command
         texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
         assert [text for text in texts if text and Text.from_markup(text).plain != text] == [], name
+
+
+def test_a_command_of_an_extension_that_is_not_installed_is_refused_with_its_name(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plug_ins, "registered", lambda group: ())
+    said = typed("witness", "folder")
+    assert said.code == 2
+    assert "needs the extension sudare_keys, which is not installed" in said.err
+    assert "witness" not in typed("--help").out
+
+
+def test_a_registered_command_that_cannot_be_read_is_told_with_its_place(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = EntryPoint("weigh", "no_such_package:weigh", "sudare.commands")
+    monkeypatch.setattr(plug_ins, "registered", lambda group: (point,))
+    said = typed("weigh")
+    assert said.code == 1
+    assert "the command weigh, registered as 'no_such_package:weigh'" in said.err
 
 
 def test_a_place_without_a_docstring_is_named() -> None:
@@ -233,7 +255,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "studio",
         "verify",
         "watch",
-        "witness",
         "work",
     ]
 

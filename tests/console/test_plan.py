@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from benchmarks._periodic_place import make_periodic
-from contracts.release.source import ENGINES, EngineName
 from tests.console.conftest import Place, Typed
 
 
@@ -255,7 +253,3 @@ def test_a_plan_says_where_delta_was_held_against_no_number_of_rows(shared: Plac
         assert ("large-delta" in {each["rule"] for each in plan["warnings"]}) is warned
     pure = typed("plan", str(shared.spec("pure")), "--json", at=shared.workspace).json
     assert pure["delta_unheld"] is None
-
-
-def test_the_plan_has_a_name_for_every_engine() -> None:
-    assert set(ENGINES) == set(get_args(EngineName))

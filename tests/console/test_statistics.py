@@ -177,12 +177,6 @@ BAD = [
         "at most 16,777,216",
     ),
     ("mechanism: laplace", "mechanism: gaussian", "delta 0 with mechanism gaussian", "a delta above 0"),
-    (
-        "path: adult.parquet",
-        "path: adult.parquet, engine: spark",
-        "no `spark.python` in this works",
-        "leave `engine:` out",
-    ),
     ("epsilon: 0.5", "epsilon: 1e-12", "1e-12 for 2 draws", "take a larger `step:`"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -25,3 +26,10 @@ def rows_as_written(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tup
         return connection.execute(sql).fetchall()
     finally:
         connection.execute("PRAGMA enable_optimizer")
+
+
+def in_numbers(marks: Sequence[int]) -> tuple[int, ...]:
+    """Write the marks of a row as a stage has them: a bit for each, 30 in a number."""
+    return tuple(
+        sum(mark << bit for bit, mark in enumerate(marks[begin : begin + 30])) for begin in range(0, len(marks), 30)
+    )

@@ -10,7 +10,7 @@ A unit with more than k rows keeps the k rows with the smallest draws, where
 Under a pseudorandom function that is a uniform choice of k ordinals, independent across units. It depends on nothing
 but the unit's own id and its own number of rows, so adding or removing another unit changes no choice, no value of a
 row does, and the same key on the same source chooses the same rows again. Any engine that has SHA-256 of a text and
-knows the order of the rows makes the same choice (`contracts.sql.portable.staging`).
+knows the order of the rows makes the same choice.
 
 Source: Bellare, Canetti, Krawczyk 1996 (NMAC); here each key is a block of its own, and the inner digest is written
 in hexadecimal digits.

@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from privacy.ledger.journal.signing import SeedKey
 from tasks.storage.workspace.keys import refusal, write_secret
-from tasks.storage.workspace.signing_keys import KeyPlace
+from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
 
-WANTS_SECRET: Final = True
 NAME: Final = "signing.pem"
 _SHORTEST: Final = 12
 
@@ -80,3 +79,6 @@ def write_encrypted(place: KeyPlace, seed: bytes, secret: str | None) -> Path:
 def file_of(place: KeyPlace) -> Path:
     """Return the file of a place."""
     return place.keys / place.values.get("file", NAME)
+
+
+KIND: Final = KeyKind(open_key, create_key, "Passphrase of the signing key")

@@ -9,9 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from privacy.ledger.journal.signing import SeedKey
 from tasks.storage.workspace.keys import read_key, refusal, write_secret
-from tasks.storage.workspace.signing_keys import KeyPlace
+from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
 
-WANTS_SECRET: Final = False
 NAME: Final = "signing.key"
 
 
@@ -37,3 +36,6 @@ def create_key(place: KeyPlace, secret: str | None) -> SeedKey:
 def file_of(place: KeyPlace) -> Path:
     """Return the file of a place."""
     return place.keys / place.values.get("file", NAME)
+
+
+KIND: Final = KeyKind(open_key, create_key)

@@ -30,7 +30,6 @@ from tasks.storage.workspace.settings_file import (
     read_settings,
     read_share,
 )
-from tasks.storage.workspace.spark_settings import SparkSettings, spark_settings
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
@@ -57,7 +56,6 @@ class Workspace:
         schedule: which specs run when.
         publisher: what the publisher declares of all its releases.
         lineage: where lineage events go.
-        spark: where Spark is, for sources with `engine: spark`.
         asks_above: the share of rows that do not fit the contract above which a run asks.
         schedule_stops_above: the share above which a run stops that nobody watches.
         values: the settings as they are written, by table and key.
@@ -74,7 +72,6 @@ class Workspace:
     schedule: tuple[Scheduled, ...] = ()
     publisher: Publisher | None = None
     lineage: LineageTarget = NOBODY
-    spark: SparkSettings | None = None
     asks_above: Fraction = Fraction(1, 100)
     schedule_stops_above: Fraction = Fraction(1, 100)
     values: Mapping[str, str] = field(default_factory=dict)
@@ -284,7 +281,6 @@ class Workspace:
             schedule=read_schedule(file, values),
             publisher=read_publisher(file, publisher),
             lineage=lineage_target(root, values, os.environ),
-            spark=spark_settings(root, values),
             asks_above=read_share(file, values, "run.asks_above"),
             schedule_stops_above=read_share(file, values, "run.schedule_stops_above"),
             values=values,

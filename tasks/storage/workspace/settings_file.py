@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import Finding
+from contracts.plug_ins import PlugInAway, RegisteredName, absent_extension, find_all, names
 from tasks.storage.workspace.keys import WorkspaceRefused, refusal
 from tasks.storage.workspace.lineage_target import LINEAGE_KEYS
-from tasks.storage.workspace.spark_settings import SPARK_KEYS
 
 if TYPE_CHECKING:
     from contracts.release.about import Publisher
 
 _SIGNER_KEYS = {
-    "kind": "where the signing key lies: file, encrypted_file, pkcs11, securesystemslib",
+    "kind": "where the signing key lies: file, encrypted_file, or a place of an extension",
     "file": "of a key in a file, relative to .sudare/keys",
     "library": "the PKCS#11 library of a token",
     "token": "the label of a token",
@@ -45,12 +45,14 @@ _KEYS = {
     "retention.draws": 'how long drawn noise is kept after its publication, such as "400 days"; empty: for ever',
     "prefect.api_url": "the URL of a running Prefect server's API; empty to start one with each run",
     **LINEAGE_KEYS,
-    **SPARK_KEYS,
     "telemetry.log": "a file to which events are appended, a line of JSON each; empty for none",
     "telemetry.traces": 'the URL of a collector, such as "http://127.0.0.1:4318/v1/traces"; empty for none',
     **{f"{table}.{key}": what for table in ("signer", "next_signer") for key, what in _SIGNER_KEYS.items()},
 }
+GROUP = "sudare.settings"
+"""Tables that extensions read: each is registered by its name."""
 _SCHEDULE = "schedule."
+_TABLES = {key.partition(".")[0] for key in (*_KEYS, _SCHEDULE)}
 _DAYS = re.compile(r"([1-9][0-9]{0,3}) days?")
 _PUBLISHER = "publisher"
 _CRON = 'five cron fields (minute hour day month weekday) that occur, such as "0 6 1 * *"'
@@ -90,20 +92,29 @@ api_url = ""             # of a running Prefect server; empty: each run starts i
 # log = "sudare.ndjson"
 # traces = "http://127.0.0.1:4318/v1/traces"     # a collector (OTLP over HTTP)
 
-[spark]                  # for sources with `engine: spark`
-# python = "spark/bin/python"        # of an environment with pyspark
-# master = "local[2]"
-
 [publisher]              # public declarations, the same in all records; `about:` of a spec wins
 # curator = "Office of Statistics"
 # contact = "privacy@example.org"
 
 [signer]                 # where the signing key lies; file: .sudare/keys/signing.key
-kind = "file"            # or encrypted_file, pkcs11, securesystemslib: see the manual on keys
+kind = "file"            # or encrypted_file, or a place of an extension: see the manual on keys
 
 [schedule]               # spec = "cron": what `sudare budget show` reckons with
 # "specs/adult.yaml" = "0 6 1 * *"
 """
+
+
+@dataclass(frozen=True)
+class SettingsTable:
+    """A table of sudare.toml that an extension reads.
+
+    Args:
+        keys: what each of its keys is, by table and key.
+        check: refuses settings that cannot be followed, from the workspace's root and all settings.
+    """
+
+    keys: Mapping[str, str]
+    check: Callable[[Path, Mapping[str, str]], object]
 
 
 @dataclass(frozen=True)
@@ -135,14 +146,18 @@ def read_settings(file: Path) -> tuple[dict[str, str], Any]:
     flat: dict[str, Any] = {}
     for table, keys in written.items():
         flat |= {f"{table}.{key}": value for key, value in keys.items()} if isinstance(keys, dict) else {table: keys}
-    findings = [_unknown(file, key) for key in flat if key not in _KEYS and not key.startswith(_SCHEDULE)]
+    tables = [_table_of(file, found) for name in written.keys() - _TABLES for found in find_all(GROUP, name)]
+    known = {**_KEYS, **{key: what for read in tables for key, what in read.keys.items()}}
+    findings = [_unknown(file, key) for key in flat if key not in known and not key.startswith(_SCHEDULE)]
     findings += [
-        Finding(str(file), key, f"a {type(value).__name__}", _KEYS.get(key, _CRON), "put it in quotes")
+        Finding(str(file), key, f"a {type(value).__name__}", known.get(key, _CRON), "put it in quotes")
         for key, value in flat.items()
-        if not isinstance(value, str) and (key in _KEYS or key.startswith(_SCHEDULE))
+        if not isinstance(value, str) and (key in known or key.startswith(_SCHEDULE))
     ]
     if findings:
         raise WorkspaceRefused(findings)
+    for read in tables:
+        read.check(file.parent, flat)
     return flat, publisher
 
 
@@ -233,6 +248,19 @@ def read_schedule(file: Path, values: Mapping[str, str]) -> tuple[Scheduled, ...
     return tuple(entries)
 
 
+def _table_of(file: Path, registered: RegisteredName) -> SettingsTable:
+    try:
+        table: SettingsTable = registered.load(SettingsTable)
+    except PlugInAway as error:
+        where, found = registered.point.name, f"a table {error.found}"
+        raise refusal(str(file), where, found, error.allowed, error.remedy) from None
+    return table
+
+
 def _unknown(file: Path, key: str) -> Finding:
-    allowed = ", ".join([*_KEYS, f"{_PUBLISHER}.*"])
+    extension = absent_extension(GROUP, key.partition(".")[0])
+    if extension is not None:
+        found = f"a key of the extension {extension}, which is not installed"
+        return Finding(str(file), key, found, "keys of what is installed", "install it, or delete the key")
+    allowed = ", ".join([*_KEYS, *(f"{name}.*" for name in (*names(GROUP), _PUBLISHER))])
     return Finding(str(file), key, "an unknown key", allowed, "correct its spelling or delete it")

@@ -1,4 +1,4 @@
-"""Where the signing key lies: a file, an encrypted file, a token (HSM), or what `securesystemslib` signs with.
+"""Where the signing key lies: a file, an encrypted file, or a place that an extension opens, such as a token (HSM).
 
 `[signer]` of sudare.toml says which; without it the key is the file that `sudare init` made. A key is opened when
 something is to be signed, and stays open in the process. A secret that opens it (passphrase, PIN) comes from the
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from tasks.storage.workspace.keys import refusal
+from contracts.plug_ins import PlugInAway, absent_extension, find, names
+from tasks.storage.workspace.keys import WorkspaceRefused, refusal
 
 if TYPE_CHECKING:
     from privacy.ledger.journal.signing import SecretKey
@@ -59,7 +59,7 @@ class KeyPlace:
     @property
     def has_secret(self) -> bool:
         """Whether the environment has the passphrase or PIN, or the kind needs none."""
-        return not kind_of(self).WANTS_SECRET or bool(self.environment.get(self.secret_env))
+        return not kind_of(self).secret or bool(self.environment.get(self.secret_env))
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -67,40 +67,45 @@ class KeyPlace:
         return self.kind, str(self.keys), *(f"{name}={value}" for name, value in sorted(self.values.items()))
 
 
-class KeyKind(Protocol):
-    """A kind of place: its module opens keys there and makes them."""
+@dataclass(frozen=True)
+class KeyKind:
+    """A kind of place; packages register theirs as `sudare.key_places`.
 
-    WANTS_SECRET: bool
+    Args:
+        open_key: opens the key, with the secret where the kind needs one; refuses where it is not there, or the
+            secret is wrong.
+        create_key: makes a new key where there is none; refuses where there is one already, or none can be made.
+        secret: what a person is asked for, such as "PIN of the token"; empty where the kind needs no secret.
+    """
 
-    def open_key(self, place: KeyPlace, secret: str | None) -> SecretKey:
-        """Open the key.
-
-        Raises:
-            WorkspaceRefused: it is not there, or the secret is wrong.
-        """
-
-    def create_key(self, place: KeyPlace, secret: str | None) -> SecretKey:
-        """Make a new key where there is none.
-
-        Raises:
-            WorkspaceRefused: there is one already, or none can be made.
-        """
+    open_key: Callable[[KeyPlace, str | None], SecretKey]
+    create_key: Callable[[KeyPlace, str | None], SecretKey]
+    secret: str = ""
 
 
+GROUP: Final = "sudare.key_places"
 KINDS: Final[Mapping[str, str]] = {
-    FILE_KEY: "tasks.storage.workspace.key_file",
-    "encrypted_file": "tasks.storage.workspace.encrypted_key",
-    "pkcs11": "tasks.storage.workspace.token_key",
-    "securesystemslib": "tasks.storage.workspace.securesystemslib_key",
+    FILE_KEY: "tasks.storage.workspace.key_file:KIND",
+    "encrypted_file": "tasks.storage.workspace.encrypted_key:KIND",
 }
-"""The module of each kind, which is loaded when a key of the kind is opened."""
+"""The kinds of the core; each is loaded when a key of the kind is opened."""
 
 _open: dict[tuple[str, ...], SecretKey] = {}
 
 
 def kind_of(place: KeyPlace) -> KeyKind:
-    """Return the kind of a place; its module is loaded."""
-    found: KeyKind = import_module(KINDS[place.kind])
+    """Return the kind of a place; its module is loaded.
+
+    Raises:
+        WorkspaceRefused: no such kind is installed.
+    """
+    registered = find(GROUP, KINDS, place.kind)
+    if registered is None:
+        raise _unknown_kind(place.settings, "signer", place.kind)
+    try:
+        found: KeyKind = registered.load(KeyKind)
+    except PlugInAway as error:
+        raise refusal(str(place.settings), "signer.kind", error.found, error.allowed, error.remedy) from None
     return found
 
 
@@ -120,7 +125,7 @@ def open_key(place: KeyPlace, ask: Callable[[str], str] | None = None) -> Secret
     """
     if (known := opened(place)) is None:
         kind = kind_of(place)
-        known = kind.open_key(place, secret_for(place, ask) if kind.WANTS_SECRET else None)
+        known = kind.open_key(place, secret_for(place, ask) if kind.secret else None)
         _open[place.identity] = known
     return known
 
@@ -138,7 +143,7 @@ def secret_for(place: KeyPlace, ask: Callable[[str], str] | None) -> str:
     """
     told = place.environment.get(place.secret_env, "")
     if not told and ask is not None:
-        told = ask("PIN of the token" if place.kind == "pkcs11" else "Passphrase of the signing key")
+        told = ask(kind_of(place).secret)
     if not told:
         allowed = "the passphrase or PIN that opens the signing key"
         remedy = f"type it at the terminal, or set {place.secret_env} for this command; then give the command again"
@@ -162,9 +167,17 @@ def key_place(
     """
     told = {name.partition(".")[2]: value for name, value in values.items() if name.partition(".")[0] == table}
     kind = told.pop("kind", "") or FILE_KEY
-    if kind not in KINDS:
-        raise refusal(str(settings), f"{table}.kind", repr(kind[:60]), ", ".join(KINDS), "correct it")
+    if kind not in KINDS and find(GROUP, KINDS, kind) is None:
+        raise _unknown_kind(settings, table, kind)
     secret_env = told.pop("secret_env", "") or SECRET
     return KeyPlace(
         kind, {name: value for name, value in told.items() if value}, keys, settings, environment, secret_env
     )
+
+
+def _unknown_kind(settings: Path, table: str, kind: str) -> WorkspaceRefused:
+    extension = absent_extension(GROUP, kind)
+    if extension is not None:
+        found = f"{kind}, which needs the extension {extension}: it is not installed"
+        return refusal(str(settings), f"{table}.kind", found, ", ".join(KINDS), f"install Sudare with {extension}")
+    return refusal(str(settings), f"{table}.kind", repr(kind[:60]), ", ".join((*KINDS, *names(GROUP))), "correct it")

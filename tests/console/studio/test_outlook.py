@@ -21,7 +21,7 @@ from tasks.storage.workspace.settings import Workspace
 READERS = (
     "tasks.ingest",
     "tasks.storage.snapshot",
-    "tasks.storage.engines",
+    "sudare_engines",
     "tasks.storage.duckdb_session",
     "duckdb",
 )

@@ -131,15 +131,6 @@ def test_a_withdrawn_period_is_refused_with_what_brings_it_back(place: Periodic)
     assert "--supersede" in refused.value.findings[0].remedy
 
 
-def test_days_are_not_told_apart_in_another_engine(place: Periodic) -> None:
-    """An engine would count all rows, and one period's account would pay: refused, not understood as all rows."""
-    text = SPEC.replace("{path: visits.csv, by: day}", "{path: visits.parquet, by: day, engine: spark}")
-    place.spec.write_text(text)
-    with pytest.raises(SpecRefused) as refused:
-        read_request(place.spec, None, "2024Q1")
-    assert "source.by" in [finding.field for finding in refused.value.findings]
-
-
 @pytest.mark.long
 def test_corrected_rows_supersede_their_period_alone(place: Periodic) -> None:
     """Late rows of Q1 make another version of Q1, charged to Q1; Q2 stays as it is."""

@@ -27,7 +27,7 @@ from tasks.ingest import ingest
 from tasks.storage.snapshot.intake import ROW
 from tasks.validation.misfits import misfits
 from tests.contracts.samples import column, contract_of
-from tests.contracts.sql.portable.test_storage_types import DATES, DOMAINS
+from tests.contracts.sql.test_storage_types import DATES, DOMAINS
 from tests.tasks.intake import KEY, ROWS, make_contract, take_in, write_csv
 
 TEXTS = (

@@ -24,11 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.contract.column import Column
-from contracts.domains.statements import ValueKind
 from contracts.release.spec import Source
 from contracts.sql.encoding import encode_select
-from contracts.sql.portable.compiler import sql_of
-from contracts.sql.portable.staging import SOURCE, staged
 from contracts.sql.select_types import types_of
 from contracts.sql.selection import select_tree
 from contracts.sql.value_types import VALUE_TYPES, ValueType
@@ -38,9 +35,8 @@ from tasks.storage.sources.folder import parts_of
 from tasks.storage.sources.origin import read_parts
 from tasks.storage.sources.table_reader import read_parquet
 from tasks.storage.sources.typed_rows import Reading
-from tests.contracts.engine import rows_as_written
 from tests.contracts.samples import column, contract_of
-from tests.contracts.sql.portable.test_storage_types import DATES, DOMAINS
+from tests.contracts.sql.test_storage_types import DATES, DOMAINS
 
 Values = list[Any]
 COLUMNS: dict[str, Column] = DOMAINS | DATES
@@ -200,51 +196,6 @@ def test_behind_a_select_one_row_changes_one_row(
             reading = in_csv(folder, each) if form == "csv" else in_a_file(folder, writer(each))
         found.append(rows_of(reading, COLUMNS["words"], select, x=kind))
     assert distance(*found) <= 1
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-@settings(max_examples=6, deadline=None)
-@given(pair=PAIRS)
-def test_an_engine_changes_one_code_or_refuses_by_what_the_writer_declares(name: str, pair: Any) -> None:
-    """What engines get, in DuckDB: where both tables are taken they differ by the row, and a type that one row can
-    decide is refused in neither."""
-    values, extra, writer = pair
-    column, found = COLUMNS[name], []
-    for each in (values, [*values, extra]):
-        array = writer(each)
-        if (kind := kind_of(array.type)) in column.domain.value_kinds:
-            found.append(portable_rows(column, array, kind))
-        else:
-            assert kind == "text" or (kind in ("day", "moment") and column.logical_type != "date"), kind
-    if len(found) == 2:
-        assert distance(*found) == 1
-
-
-def kind_of(kind: pa.DataType) -> ValueKind:
-    """The kind of an Arrow type, as Spark's types have it."""
-    for name, holds in (
-        ("nothing", pa.types.is_null(kind)),
-        ("flag", pa.types.is_boolean(kind)),
-        ("whole", pa.types.is_integer(kind)),
-        ("real", pa.types.is_floating(kind)),
-        ("fixed", pa.types.is_decimal(kind)),
-        ("day", pa.types.is_date(kind)),
-        ("moment", pa.types.is_timestamp(kind)),
-    ):
-        if holds:
-            return name  # type: ignore[return-value]
-    return "text"
-
-
-def portable_rows(column: Column, array: pa.Array, kind: ValueKind) -> list[Any]:
-    contract = contract_of(column)
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.register(SOURCE, pa.table([array], names=["x"]))
-        found = rows_as_written(connection, sql_of(staged(contract, {"x": kind}), "duckdb"))
-        codes = connection.execute(encode_select(contract, columns_present=["x"], relation=SOURCE)).fetchall()
-    assert [row[:1] for row in found] == codes
-    return found
 
 
 COMMA = column("decimal", "number", decimal=",", bounds=[0, 10], bins={"width": "0.5"})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts import plug_ins
 from privacy.ledger.journal.signing import Signer
 from tasks.storage.workspace.environment import environment_for_prefect, exported, switch_telemetry_off
 from tasks.storage.workspace.keys import WorkspaceRefused
@@ -262,42 +263,12 @@ def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: P
         Workspace.open(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("master", "taken"),
-    [
-        ("local", True),
-        ("local[*]", True),
-        ("local[4, 2]", True),
-        ("local-cluster[2,1,1024]", False),
-        ("spark://host.example:7077", False),
-        ("sc://host.example:443", False),
-        ("sc://host.example:443/;token=4711", False),
-        ("yarn", False),
-        ("k8s://https://host.example", False),
-        ("local[2],spark://host.example:7077", False),
-        ("local\n", False),
-    ],
-)
-def test_a_spark_on_other_machines_is_refused_without_credentials(tmp_path: Path, master: str, taken: bool) -> None:
-    """Keys that choose rows travel there, so that a secret is needed; a token in the address is not shown."""
+def test_a_table_of_an_extension_that_is_not_installed_is_refused_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Workspace.create(tmp_path)
     file = tmp_path / "sudare.toml"
-    written = master.replace("\n", "\\n")
-    own = f'[spark]\npython = "spark/bin/python"\nmaster = "{written}"\n# '
-    file.write_text(file.read_text().replace("[spark] ", own))
-    if taken:
-        spark = Workspace.open(tmp_path).spark
-        assert spark is not None
-        assert spark.master == master
-    else:
-        with pytest.raises(
-            WorkspaceRefused, match=r"spark\.(master|credentials)[\s\S]*SUDARE_|spark\.master"
-        ) as refused:
-            Workspace.open(tmp_path)
-        assert "4711" not in str(refused.value)
-        if master.startswith(("spark://", "sc://")) and ";" not in master:
-            assert "spark.credentials" in str(refused.value)
-            file.write_text(file.read_text().replace("[spark]", '[spark]\ncredentials = "far"'))
-            settings = Workspace.open(tmp_path).spark
-            assert settings is not None
-            assert settings.address[0] == "host.example"
+    file.write_text(f'[spark]\npython = "spark/bin/python"\n{file.read_text()}')
+    monkeypatch.setattr(plug_ins, "registered", lambda group: ())
+    with pytest.raises(WorkspaceRefused, match="extension sudare_engines, which is not installed"):
+        Workspace.open(tmp_path)

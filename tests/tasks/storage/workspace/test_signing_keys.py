@@ -8,24 +8,19 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from contracts import plug_ins
 from privacy.ledger.journal.signing import SecretKey
 from tasks.storage.workspace import signing_keys
 from tasks.storage.workspace.encrypted_key import write_encrypted
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.signer_settings import replace_signer
-from tasks.storage.workspace.signing_keys import KINDS, KeyPlace, close_key, key_place, kind_of, open_key, opened
-from tests.worlds.tokens import PIN, SoftToken, soft_tokens
+from tasks.storage.workspace.signing_keys import KINDS, KeyPlace, close_key, key_place, open_key, opened
 
 PASSPHRASE = "a quiet morning by the lake"
 WRONG = "not this one at all"
 SEED = bytes(range(32))
-
-
-@pytest.fixture(scope="module")
-def token(tmp_path_factory: pytest.TempPathFactory) -> SoftToken:
-    return soft_tokens(tmp_path_factory.mktemp("softhsm"), "statistics", "untouched")
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +36,6 @@ def place(tmp_path: Path, values: Mapping[str, str], secret: str | None = None) 
     return key_place(tmp_path, tmp_path / "sudare.toml", settings, environment)
 
 
-def in_token(tmp_path: Path, tokens: SoftToken, key: str, secret: str | None = PIN, **other: str) -> KeyPlace:
-    values = {"kind": "pkcs11", "library": str(tokens.library), "token": "statistics", "key": key}
-    return place(tmp_path, values | other, secret)
-
-
 def holds(key: SecretKey, message: bytes) -> bool:
     """Whether another library takes the signature for one of the public key."""
     Ed25519PublicKey.from_public_bytes(key.public).verify(key.sign(message), message)
@@ -58,7 +48,7 @@ def refused(action: object, *parts: str) -> None:
         action()
     for part in parts:
         assert part in str(caught.value), str(caught.value)
-    for secret in (PASSPHRASE, PIN, WRONG):
+    for secret in (PASSPHRASE, WRONG):
         assert secret not in str(caught.value)
 
 
@@ -103,67 +93,6 @@ def test_another_file_than_an_encrypted_key_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "signing.pem").exists()
 
 
-@pytest.mark.services
-def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftToken) -> None:
-    """It is found again by its label, signs what others verify, and cannot be taken out."""
-    made = kind_of(in_token(tmp_path, token, "release")).create_key(in_token(tmp_path, token, "release"), PIN)
-    key = open_key(in_token(tmp_path, token, "release"))
-    assert key.public == made.public
-    assert holds(key, b"text" * 5000)
-    from pkcs11 import Attribute
-    from pkcs11.exceptions import AttributeSensitive
-
-    with pytest.raises(AttributeSensitive):
-        key._private[Attribute.VALUE]  # type: ignore[attr-defined]
-    refused(
-        lambda: kind_of(in_token(tmp_path, token, "release")).create_key(in_token(tmp_path, token, "release"), PIN),
-        "a key 'release' already",
-    )
-
-
-@pytest.mark.services
-def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken) -> None:
-    """A wrong PIN, a missing token, key or library: what it is, and what to do."""
-    refused(
-        lambda: open_key(in_token(tmp_path, token, "release", WRONG, token="untouched")),
-        "a PIN that the token refuses",
-        "lock",
-    )
-    refused(lambda: open_key(in_token(tmp_path, token, "release", None)), "SUDARE_SIGNING_SECRET", "nothing")
-    refused(lambda: open_key(in_token(tmp_path, token, "k", token="gone")), "no such token", "'gone'", "put it in")
-    refused(lambda: open_key(in_token(tmp_path, token, "no-such")), "no such key in the token", "sudare keys create")
-    refused(
-        lambda: open_key(in_token(tmp_path, token, "k", library="/nowhere/lib.so")),
-        "signer.library",
-        "a library that cannot be loaded",
-    )
-    refused(lambda: open_key(in_token(tmp_path, token, "")), "signer.key", 'write [signer] key = "..."')
-
-
-def test_a_package_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pkcs11", None)
-    token = SoftToken(tmp_path / "library.so", ("statistics",))
-    refused(lambda: open_key(in_token(tmp_path, token, "k")), "pip install 'sudare[pkcs11]'")
-
-
-def test_a_key_of_securesystemslib_signs(tmp_path: Path) -> None:
-    """Its signers are used by their URI; Vault's (hv:) is made the same way, and was not tried."""
-    private = Ed25519PrivateKey.generate()
-    (tmp_path / "k.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    (tmp_path / "k.pub").write_bytes(public)
-    values = {"kind": "securesystemslib", "uri": f"file2:{tmp_path / 'k.pem'}", "public": "k.pub"}
-    assert holds(open_key(place(tmp_path, values)), b"text")
-    away = {**values, "uri": f"file2:{tmp_path / 'gone.pem'}"}
-    refused(lambda: open_key(place(tmp_path, away)), "FileNotFoundError of the signer", "give the command again")
-    aws = {**values, "uri": "awskms:alias/release"}
-    refused(lambda: open_key(place(tmp_path, aws)), "hv:NAME/VERSION", 'kind = "pkcs11"')
-    refused(lambda: open_key(place(tmp_path, {**values, "uri": "hv:release/1"})), "UnsupportedLibraryError")
-    refused(lambda: open_key(place(tmp_path, {**values, "public": "gone.pub"})), "signer.public", "No such file")
-
-
 def test_a_key_is_opened_once_a_process(tmp_path: Path) -> None:
     closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
     write_encrypted(closed, SEED, PASSPHRASE)
@@ -175,6 +104,13 @@ def test_a_key_is_opened_once_a_process(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     refused(lambda: place(tmp_path, {"kind": "cloud"}), "'cloud'", *KINDS)
+
+
+def test_a_kind_of_an_extension_that_is_not_installed_is_refused_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plug_ins, "registered", lambda group: ())
+    refused(lambda: place(tmp_path, {"kind": "pkcs11"}), "needs the extension sudare_keys", "file, encrypted_file")
 
 
 def test_a_place_shows_no_secret(tmp_path: Path) -> None:

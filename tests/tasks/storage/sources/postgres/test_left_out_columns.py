@@ -12,10 +12,8 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import SourceUnreadable
 from contracts.release.postgres_address import PostgresAddress
-from tasks.storage.engines.stage import ingest_in_engine
-from tasks.storage.engines.staged_table import StagedTable
 from tasks.storage.sources.postgres.connection import begin, connected, looked_at
-from tests.tasks.intake import CONTRACT, KEY, make_contract, take_in, write_csv
+from tests.tasks.intake import CONTRACT, make_contract, take_in, write_csv
 from tests.tasks.storage.postgres_server import PostgresServer
 
 PEOPLE = (
@@ -56,15 +54,6 @@ def test_a_column_that_is_left_out_is_not_asked_for_and_its_type_is_not_looked_a
     assert _codes(take_in(source, contract, tmp_path).path) == _codes(
         take_in(write_csv(tmp_path, *IN_ORDER), make_contract(tmp_path), tmp_path / "csv").path
     )
-
-
-def test_a_server_counts_beside_columns_that_are_left_out(
-    tmp_path: Path, postgres: PostgresServer, contract: Contract
-) -> None:
-    source = postgres.source(postgres.database(*PEOPLE), engine="postgresql")
-    table = ingest_in_engine(source, contract, folder=tmp_path / "run", key=KEY, settings=None)
-    assert isinstance(table.engine, StagedTable)
-    table.engine.close()
 
 
 def test_without_that_the_refusal_says_where_to_name_it(tmp_path: Path, postgres: PostgresServer) -> None:

@@ -1,1 +1,0 @@
-"""The encoding by a contract as expressions that several engines compute alike."""

@@ -1,0 +1,104 @@
+"""The engines that specs may name; each is registered as `sudare.engines`, and loads nothing before it is used."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from contracts.contract.contract import Contract
+from contracts.domains.text import KeyColumn
+from contracts.domains.value_lattices import ValueLattice
+from contracts.reading.scalars import Problem
+from contracts.release.source import Source
+from privacy.private_table import PrivateTable
+from sudare_engines.spark_settings import spark_settings
+from tasks.storage.source_engine import SourceEngine
+from tasks.storage.workspace.settings import Workspace
+
+_HAS_PYSPARK: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark') is None)"
+
+
+class StagingEngine(SourceEngine):
+    """An engine that Ibis writes SQL for."""
+
+    def missing(self, workspace: Workspace | None) -> Problem | None:
+        """Look whether Ibis can be imported, before the engine itself is looked for."""
+        try:
+            import_module("ibis")
+        except ImportError:
+            return _uninstalled("ibis", "engines")
+        return None
+
+    def ingest(
+        self,
+        source: Source,
+        contract: Contract,
+        *,
+        folder: Path,
+        workspace: Workspace,
+        beside: Sequence[ValueLattice | KeyColumn] = (),
+        lock: int | None = None,
+        goes_on: Callable[[PrivateTable], bool] = lambda table: False,
+    ) -> PrivateTable:
+        """Stage the table, as `sudare_engines.stage` does."""
+        from sudare_engines.stage import ingest_in_engine  # with Ibis, which nothing else asks for
+
+        return ingest_in_engine(
+            source,
+            contract,
+            folder=folder,
+            key=workspace.snapshot_key(),
+            settings=spark_settings(workspace.root, workspace.values),
+            beside=beside,
+            lock=lock,
+            goes_on=goes_on,
+        )
+
+
+class ClickHouseEngine(StagingEngine):
+    """ClickHouse's engine is looked for and not loaded: it takes half a gigabyte, and has a process of its own."""
+
+    def missing(self, workspace: Workspace | None) -> Problem | None:
+        """Look for chdb too."""
+        try:
+            there = find_spec("chdb") is not None
+        except ImportError:
+            there = False
+        return super().missing(workspace) or (None if there else _uninstalled("chdb", "clickhouse"))
+
+
+class SparkEngine(StagingEngine):
+    """PySpark lives in an environment of its own, which the workspace names."""
+
+    def missing(self, workspace: Workspace | None) -> Problem | None:
+        """Look for PySpark in that environment too."""
+        return super().missing(workspace) or (None if workspace is None else _missing_spark(workspace))
+
+
+def _missing_spark(workspace: Workspace) -> Problem | None:
+    settings = spark_settings(workspace.root, workspace.values)
+    allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
+    if settings is None:
+        remedy = f"name it in {workspace.root}/sudare.toml, or leave `engine:` out"
+        return Problem("no `spark.python` in this workspace", allowed, remedy)
+    try:
+        command = [str(settings.python), "-I", "-c", _HAS_PYSPARK]
+        there = subprocess.run(command, capture_output=True, check=False)
+        found = "" if there.returncode == 0 else f"{settings.python}, which has no pyspark"
+    except OSError as error:
+        found = f"{settings.python}: {error.strerror}"
+    return Problem(found, allowed, "correct `spark.python`") if found else None
+
+
+def _uninstalled(module: str, extra: str) -> Problem:
+    allowed = f"an installation with the extra {extra}"
+    return Problem(f"{module} is not installed here", allowed, f'pip install "sudare[{extra}]"')
+
+
+SPARK: Final = SparkEngine("Spark", is_warehouse=False)
+CLICKHOUSE: Final = ClickHouseEngine("ClickHouse", is_warehouse=False)
+POSTGRESQL: Final = StagingEngine("PostgreSQL", is_warehouse=True)

@@ -1,0 +1,164 @@
+"""The portable expressions against the encoding that is written for DuckDB: the same codes and broken checks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+
+from contracts.contract.check_terms import checks
+from contracts.contract.contract import Contract
+from contracts.domains.portable_cell import SPACES
+from contracts.domains.statements import ValueKind
+from contracts.sql.encoding import encode_select
+from contracts.sql.violations import violation_sql
+from sudare_engines.portable_sql import Dialect, parsed, sql_of
+from sudare_engines.staging import (
+    KEYS,
+    SOURCE,
+    cells_of,
+    checks_of,
+    nobodys_rows,
+    portable_findings,
+    stage_of,
+    staged,
+)
+from tests.contracts.engine import connected, in_numbers, rows_as_written
+from tests.contracts.samples import column, contract_of
+from tests.extensions.sudare_engines.portable_rows import ARROW, CASES, COLUMNS, values_of
+
+UNIT = {"kind": "id", "scope": "block", "column": "person", "max_rows_per_unit": 2}
+
+
+def rows_of(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
+    """Run a statement over Arrow tables in DuckDB."""
+    with connected() as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES, ids=lambda each: str(each))
+def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKind) -> None:
+    """At, beside and far from everything that a domain names, for every type that an engine may read it from."""
+    a_column = COLUMNS[name]
+    contract = contract_of(a_column)
+    table = pa.table([pa.array(values_of(a_column, kind), ARROW[kind])], names=["x"])
+    with connected() as connection:
+        connection.register(SOURCE, table)
+        got = rows_as_written(connection, sql_of(staged(contract, {"x": kind}), "duckdb"))
+    codes = rows_of(encode_select(contract, columns_present=["x"], relation=SOURCE), **{SOURCE: table})
+    broken = [f"({violation_sql(check, contract)})::INTEGER" for check in checks(contract) if check.column]
+    marks = rows_of(f"SELECT {', '.join(broken)} FROM {SOURCE}", **{SOURCE: table})
+    assert got == [code + in_numbers(mark) for code, mark in zip(codes, marks, strict=True)]
+
+
+def test_the_spaces_around_a_text_are_those_that_duckdb_takes_off() -> None:
+    """Of all letters of Unicode, trim() leaves nothing of these and no others."""
+    letters = "SELECT chr(i::INTEGER) FROM range(1, 1114112) t(i) WHERE NOT i BETWEEN 55296 AND 57343"
+    assert {row[0] for row in rows_of(f"SELECT * FROM ({letters}) s(x) WHERE trim(x) = ''")} == set(SPACES)
+
+
+def people() -> tuple[Contract, dict[str, ValueKind]]:
+    """A contract with a unit and one column of each kind, and the types that it is read from."""
+    names: dict[str, ValueKind] = {
+        "hostile": "text",
+        "integer": "real",
+        "weeks": "day",
+        "flags": "flag",
+        "quarters": "day",
+        "compact days": "real",
+    }
+    columns = [COLUMNS[name].model_copy(update={"name": name}) for name in names]
+    return contract_of(*columns, unit=UNIT), {"person": "text", **names}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dialect", get_args(Dialect))
+def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect) -> None:
+    """Each statement parses as one SELECT of that dialect; the keyed choice hashes twice and ranks twice; no function
+    of ours is left in it.
+    """
+    contract, kinds = people()
+    clique = ("hostile", "weeks")
+    stage = sql_of(staged(contract, kinds), dialect)
+    others = [sql_of(each, dialect) for each in (nobodys_rows(contract, kinds), cells_of(contract, [clique]))]
+    for sql in (stage, *others, sql_of(cells_of(contract, [()]), dialect), sql_of(checks_of(contract), dialect)):
+        assert isinstance(parsed(sql, dialect), exp.Select)
+        assert "portable" not in sql.lower()
+    assert KEYS in stage
+    assert not re.search("[0-9a-f]{32}", stage), "a key would stand in plans"
+    assert len(list(parsed(stage, dialect).find_all(exp.RowNumber))) == 2
+    assert stage.upper().count("SHA2") == 2
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_sql_of_a_column_is_short_enough_for_the_parser_of_an_engine(name: str, kind: ValueKind) -> None:
+    """Spark's parser takes a gigabyte for 250,000 letters: what is named often is computed of little."""
+    contract = contract_of(COLUMNS[name].model_copy(update={"name": "x"}))
+    assert len(sql_of(staged(contract, {"x": kind}), "pyspark")) < 40_000
+
+
+def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
+    """Also the total, and for a stage without rows nothing."""
+    contract = contract_of(
+        column("categories", "string", "a", values=["x", "y"]), column("categories", "string", "b", values=["p"])
+    )
+    names = stage_of(contract).columns
+    assert names == ("c0", "c1", "b0")
+    stage = pa.table([[0, 2, 2, 2], [1, 0, 0, 1], [0] * 4], names=list(names))
+    for clique, cells in ((("a", "b"), {1: 1, 4: 2, 5: 1}), (("b", "a"), {3: 1, 2: 2, 5: 1}), ((), {0: 4})):
+        assert dict(rows_of(sql_of(cells_of(contract, [clique]), "duckdb"), sudare_stage=stage)) == cells
+        assert rows_of(sql_of(cells_of(contract, [clique]), "duckdb"), sudare_stage=stage.slice(4)) == []
+
+
+def test_each_check_has_a_count_of_its_own_however_many_there_are() -> None:
+    """Forty checks are in two numbers; of a stage without rows all counts are 0."""
+    names = [f"x{place}" for place in range(20)]
+    contract = contract_of(*(column("categories", "string", name, values=["a"]) for name in names))
+    rows = pa.table([[["a", "b", None][(row + place) % 3] for row in range(5)] for place in range(20)], names=names)
+    with connected() as connection:
+        connection.register(SOURCE, rows)
+        made = sql_of(staged(contract, dict.fromkeys(names, "text")), "duckdb")
+        rows_as_written(connection, f"CREATE TABLE sudare_stage AS {made}")
+        [counts] = connection.execute(sql_of(checks_of(contract), "duckdb")).fetchall()
+        conditions = [violation_sql(check, contract) for check in checks(contract) if check.column]
+        counted = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+        assert connection.execute(f"SELECT count(*), {counted} FROM {SOURCE}").fetchall() == [counts]
+        assert len(counts) == 41
+        assert {"b0", "b1"} < set(stage_of(contract).columns)
+        connection.execute("DELETE FROM sudare_stage")
+        assert connection.execute(sql_of(checks_of(contract), "duckdb")).fetchall() == [(0,) * 41]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "says"),
+    [
+        ("integer", "text", "found text, allowed integer or floating point or decimal or boolean"),
+        ("weeks", "text", "found text, allowed date"),
+        ("hostile", "day", "found date, allowed text or integer or floating point"),
+        ("flags", None, "found another type, allowed text or integer"),
+        ("person", "real", "found floating point, allowed text or integer"),
+    ],
+)
+def test_a_type_that_engines_read_differently_is_refused_by_name(
+    name: str, kind: ValueKind | None, says: str
+) -> None:
+    contract, kinds = people()
+    if name not in kinds:
+        contract, kinds = contract_of(COLUMNS[name].model_copy(update={"name": name})), {}
+    [finding] = portable_findings(contract, {**kinds, name: kind}, where="people")
+    assert f"column '{name}'" in str(finding)
+    assert f"found {finding.found}, allowed {finding.allowed}".startswith(says)
+
+
+def test_domains_beyond_what_the_expressions_hold_are_refused() -> None:
+    """Very many bins, and pictures."""
+    wide = column("integer", "integer", bounds=[0, 999], bins={"width": 1})
+    picture = column("image", "array", height=2, width=2, levels=4, nulls={"policy": "map", "to": "0"})
+    for a_column, says in ((wide, "1000 bins"), (picture, "no column of kind image")):
+        findings = portable_findings(contract_of(a_column), {"x": "whole"}, where="people")
+        assert says in " ".join(map(str, findings))
