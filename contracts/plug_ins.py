@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 
 OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "sudare.codebooks": dict.fromkeys(("dta", "json", "por", "sav", "xml", "zsav"), "sudare_codebooks"),
+    "sudare.addresses": dict.fromkeys(
+        (
+            *(f"{table}{store}" for table in ("", "delta+", "iceberg+") for store in ("s3", "s3+https", "s3+http")),
+            *("delta", "iceberg", "iceberg+glue", "iceberg+glue+https", "iceberg+glue+http"),
+            *("iceberg+sqlite", "iceberg+postgresql"),
+        ),
+        "sudare_lakes",
+    ),
+    "sudare.sources": dict.fromkeys(("delta", "iceberg", "iceberg-catalogue", "iceberg-glue", "s3"), "sudare_lakes"),
+    "sudare.sinks": dict.fromkeys(("delta", "iceberg", "s3"), "sudare_lakes"),
 }
 """By group and name, the extension of this repository that registers it: for refusals; nothing is loaded by it."""
 

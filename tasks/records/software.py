@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from contracts.plug_ins import OF_EXTENSIONS
 from privacy.games import results
 from tasks.records.commit import code_commit
 from tasks.storage.workspace.environment import container_digest
@@ -99,9 +100,9 @@ def source_digest(files: dict[str, Path]) -> str:
 
 
 def source_files() -> dict[str, Path]:
-    """Return our source files as they are installed, by their path below the layers."""
+    """Return our source files as they are installed, by their path below the layers and the extensions."""
     found = {}
-    for layer in LAYERS:
+    for layer in (*LAYERS, *sorted({name for names in OF_EXTENSIONS.values() for name in names.values()})):
         spec = find_spec(layer)
         for folder in [] if spec is None else spec.submodule_search_locations or []:
             for path in Path(folder).rglob("*"):

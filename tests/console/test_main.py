@@ -18,11 +18,18 @@ from typer.core import TyperGroup
 from console import errors
 from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
-from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
+from contracts.errors import (
+    ContractRefused,
+    Finding,
+    GateBroken,
+    SourceUnreadable,
+    SpecRefused,
+    StoreRefuses,
+    SudareError,
+)
 from privacy.generators.first_accepted import NothingAccepted
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
-from tasks.storage.object_store import StoreRefuses
 from tasks.storage.sinks.version_copy import VersionBroken
 from tasks.storage.workspace.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed

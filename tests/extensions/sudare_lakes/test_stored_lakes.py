@@ -16,17 +16,16 @@ from pydantic import ValidationError
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import IdentityTransform
 
-from contracts.errors import GateBroken, Refused, SourceUnreadable
+from contracts.errors import GateBroken, Refused, SourceUnreadable, StoreAway, StoreRefuses
 from contracts.release.source import Source, written_source_name
-from tasks.storage import object_store
-from tasks.storage.object_store import StoreAway, StoreRefuses
+from sudare_lakes import object_store
 from tasks.storage.sources.source_kinds import source_kind
+from tests.extensions.sudare_lakes.test_delta_source import DeltaTable, expected
+from tests.extensions.sudare_lakes.test_iceberg_source import rows_of
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in
-from tests.tasks.storage.sources.test_delta_source import DeltaTable, expected
-from tests.tasks.storage.sources.test_iceberg_source import rows_of
 
 if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
+    from tests.extensions.sudare_lakes.object_server import ObjectServer
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
 

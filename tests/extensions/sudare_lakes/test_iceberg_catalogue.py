@@ -17,12 +17,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from contracts.errors import Refused, SourceUnreadable
 from contracts.release.source import Source, written_source_name
 from tasks.storage.sources.source_kinds import source_kind
+from tests.extensions.sudare_lakes.test_delta_source import expected
+from tests.extensions.sudare_lakes.test_iceberg_source import rows_of
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in
-from tests.tasks.storage.sources.test_delta_source import expected
-from tests.tasks.storage.sources.test_iceberg_source import rows_of
 
 if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
+    from tests.extensions.sudare_lakes.object_server import ObjectServer
     from tests.tasks.storage.postgres_server import PostgresServer
 
 

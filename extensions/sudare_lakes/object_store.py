@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from contracts.errors import Finding, Refused, SudareError
-from contracts.release.s3_address import S3Address
+from contracts.errors import Finding, StoreAway, StoreRefuses
+from sudare_lakes.addresses import S3Address
 from tasks.storage.credentials import credentials_of
 
 ResultT = TypeVar("ResultT")
@@ -31,14 +31,6 @@ _DENIED: Final = frozenset(
 _ABSENT: Final = frozenset({"404", "NoSuchKey", "NotFound"})
 _AWAY: Final = ("SlowDown", "Timeout", "Throttling", "Connect", "Incomplete", "Stream", "SSL", "Proxy")
 _TAKEN: Final = frozenset({"412", "PreconditionFailed", "409", "ConditionalRequestConflict"})
-
-
-class StoreRefuses(Refused):
-    """A store says no, in a way that asking again does not change: credentials, bucket, or a name that is taken."""
-
-
-class StoreAway(SudareError):
-    """A store cannot be reached, or answers with errors of its own, again and again."""
 
 
 @dataclass(frozen=True)

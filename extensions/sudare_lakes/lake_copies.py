@@ -23,10 +23,9 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.errors import Finding
-from contracts.release.lake_address import LakeAddress
-from tasks.storage.object_store import StoreAway, StoreRefuses
-from tasks.storage.sinks.table_folders import TableFolder, table_folders
+from contracts.errors import Finding, StoreAway, StoreRefuses
+from sudare_lakes.addresses import LakeAddress
+from sudare_lakes.lake_place import TableFolder, table_folders
 from tasks.storage.sinks.version_copy import WholeVersion, whole_version
 from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
 

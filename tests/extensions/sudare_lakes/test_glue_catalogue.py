@@ -12,18 +12,17 @@ import pytest
 from pydantic import ValidationError
 from pyiceberg.catalog.glue import GlueCatalog
 
-from contracts.errors import SpecRefused
+from contracts.errors import SpecRefused, StoreAway
 from contracts.release.source import Source, written_source_name
-from tasks.storage import object_store
-from tasks.storage.object_store import StoreAway
+from sudare_lakes import object_store
 from tasks.storage.sources.source_kinds import source_kind
+from tests.extensions.sudare_lakes.test_delta_source import expected
+from tests.extensions.sudare_lakes.test_iceberg_catalogue import codes, refusal
+from tests.extensions.sudare_lakes.test_iceberg_source import rows_of
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in
-from tests.tasks.storage.sources.test_delta_source import expected
-from tests.tasks.storage.sources.test_iceberg_catalogue import codes, refusal
-from tests.tasks.storage.sources.test_iceberg_source import rows_of
 
 if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
+    from tests.extensions.sudare_lakes.object_server import ObjectServer
 
 REGION, ACCOUNT = "eu-west-1", "123456789012"
 

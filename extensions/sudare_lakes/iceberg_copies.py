@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import digest
-from tasks.storage.sinks.lake_copies import Commit, TableHistory, said_by, to_lake, told
+from sudare_lakes.lake_copies import Commit, TableHistory, said_by, to_lake, told
+from sudare_lakes.lake_place import HOUR_MS, TableFolder
 from tasks.storage.sinks.sink_kinds import SinkKind
-from tasks.storage.sinks.table_folders import HOUR_MS, TableFolder
 from tasks.storage.sinks.version_copy import WholeVersion
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _opened(
     from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
     from pyiceberg.table.update import update_table_metadata
 
-    from tasks.storage.sinks.iceberg_output import AddedFiles
+    from sudare_lakes.iceberg_files import AddedFiles
 
     class Folder(NoopCatalog):  # type: ignore[misc] # pyiceberg is not followed
         """The only catalogue is the folder: the next metadata file is written, or another writer has done so."""
@@ -168,4 +168,4 @@ def _optional(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-ICEBERG: Final = SinkKind(partial(to_lake, IcebergTables()))
+SINK: Final = SinkKind(partial(to_lake, IcebergTables()))

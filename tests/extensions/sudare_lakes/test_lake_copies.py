@@ -16,13 +16,13 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
+from contracts.errors import StoreAway, StoreRefuses
 from contracts.release.address_kinds import read_address
-from contracts.release.lake_address import LakeAddress
-from tasks.storage.object_store import StoreAway, StoreRefuses
+from sudare_lakes.addresses import LakeAddress
+from sudare_lakes.delta import DeltaTables
+from sudare_lakes.iceberg_copies import IcebergTables
+from sudare_lakes.lake_copies import LakeTables, read_version
 from tasks.storage.sinks.copies import copy_version
-from tasks.storage.sinks.delta_copies import DeltaTables
-from tasks.storage.sinks.iceberg_copies import IcebergTables
-from tasks.storage.sinks.lake_copies import LakeTables, read_version
 from tasks.storage.sinks.version_copy import VersionBroken, WholeVersion
 from tasks.verify import verify
 from tests.tasks.storage.sinks.test_copies import contents, whole

@@ -18,7 +18,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from contracts.errors import GateBroken, Refused
 from contracts.release.source import Source, written_source_name
-from tasks.storage.sources.source_kinds import source_kind
+from sudare_lakes import iceberg
 from tests.tasks.intake import ROWS, make_contract, take_in, write_csv
 
 SCHEMA = ("age", "sex", "wage", "since")
@@ -210,7 +210,7 @@ def test_rows_that_are_deleted_in_files_of_their_own_are_refused(
 
 def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, place: IcebergPlace) -> None:
     source = place.source()
-    last = source_kind(source.path).last_written  # type: ignore[arg-type]
+    last = iceberg.SOURCE.last_written
     assert last is not None
     assert last(source, source.path) == datetime.fromtimestamp(place.table.metadata.last_updated_ms / 1000, UTC)
     gone = Source.model_validate({"path": f"iceberg://{tmp_path}/nowhere"})

@@ -17,23 +17,23 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
-from contracts.errors import SourceUnreadable
+from contracts.errors import SourceUnreadable, StoreAway, StoreRefuses
 from contracts.release.address_kinds import read_address
-from contracts.release.lake_address import LakeAddress
-from tasks.storage import object_store
-from tasks.storage.object_store import StoreAway, StoreRefuses
+from sudare_lakes import object_store
+from sudare_lakes.addresses import LakeAddress
+from sudare_lakes.delta import DeltaTables
+from sudare_lakes.iceberg_copies import IcebergTables
+from sudare_lakes.lake_copies import LakeTables, read_version
 from tasks.storage.sinks.copies import copy_version
-from tasks.storage.sinks.delta_copies import DeltaTables
-from tasks.storage.sinks.iceberg_copies import IcebergTables
-from tasks.storage.sinks.lake_copies import LakeTables, read_version
 from tasks.storage.sinks.version_copy import VersionBroken, WholeVersion
 from tasks.verify import verify
-from tests.tasks.storage.sinks.test_copies import contents, described_once, whole
-from tests.tasks.storage.sinks.test_lake_copies import pair
+from tests.extensions.sudare_lakes.test_lake_copies import pair
+from tests.extensions.sudare_lakes.test_object_copies import described_once
+from tests.tasks.storage.sinks.test_copies import contents, whole
 from tests.worlds.versions import Version
 
 if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
+    from tests.extensions.sudare_lakes.object_server import ObjectServer
 
 __all__ = ["described_once", "pair"]  # fixtures
 SECRET = "Xq7-secret"

@@ -186,7 +186,7 @@ def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, table
 def test_a_commit_while_it_is_read_does_no_harm_and_a_file_that_goes_stops_the_run(
     tmp_path: Path, table: DeltaTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.storage.sources import lake_version
+    from sudare_lakes import lake_version
 
     brought = lake_version._brought
 

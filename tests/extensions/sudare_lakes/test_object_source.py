@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.errors import GateBroken, SourceUnreadable, SudareError
-from contracts.release.s3_address import S3Address
+from contracts.errors import GateBroken, SourceUnreadable, StoreAway, StoreRefuses, SudareError
 from contracts.release.source import Source
-from tasks.storage import object_store, progress
-from tasks.storage.object_store import StoreAway, StoreRefuses
-from tasks.storage.sources.object_source import last_written
+from sudare_lakes import object_store
+from sudare_lakes.addresses import S3Address
+from sudare_lakes.objects import last_written
+from tasks.storage import progress
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
 
 if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
+    from tests.extensions.sudare_lakes.object_server import ObjectServer
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tasks.storage.sinks.object_copies import read_version
+from sudare_lakes.objects import read_version
 from tests.tasks.intake import CONTRACT, HEADER
 from tests.tasks.storage.postgres_server import PostgresServer
 
 if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
+    from tests.extensions.sudare_lakes.object_server import ObjectServer
 
 pytestmark = pytest.mark.long
 
@@ -101,7 +101,7 @@ def test_from_a_database_to_a_store_and_what_fails_is_told_with_its_charge(
     told("publish", "people", "--to", postgres.address(database), "--credentials", "town")
     monkeypatch.setenv("SUDARE_CREDENTIALS_STORE", json.dumps({"access_key_id": "a", "secret_access_key": SECRET}))
     from contracts.release.address_kinds import read_address
-    from contracts.release.s3_address import S3Address
+    from sudare_lakes.addresses import S3Address
 
     for prefix in ("open", "second"):
         address = read_address(f"{bucket}/{prefix}")

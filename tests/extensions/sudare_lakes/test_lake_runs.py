@@ -21,11 +21,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import IdentityTransform
 
 from contracts.release.address_kinds import read_address
-from contracts.release.lake_address import DeltaAddress, IcebergAddress
 from flows.prefect_runs.prefect_server import PrefectServer
-from tasks.storage.sinks.delta_copies import DeltaTables
-from tasks.storage.sinks.iceberg_copies import IcebergTables
-from tasks.storage.sinks.lake_copies import read_version
+from sudare_lakes.addresses import DeltaAddress, IcebergAddress
+from sudare_lakes.delta import DeltaTables
+from sudare_lakes.iceberg_copies import IcebergTables
+from sudare_lakes.lake_copies import read_version
 from tests.console.conftest import Place, Said, Typed
 
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.contract.contract import Contract
-from contracts.release.lake_address import METADATA, METADATA_FOLDER, IcebergAddress
 from contracts.release.source import Source
-from tasks.storage.sources.lake_place import LakePlace, lake_place, placed
-from tasks.storage.sources.lake_version import LakeFile, LakeVersion, lake_origin
+from sudare_lakes.addresses import METADATA, METADATA_FOLDER, IcebergAddress
+from sudare_lakes.lake_place import LakePlace, lake_place, placed
+from sudare_lakes.lake_version import LakeFile, LakeVersion, lake_origin
 from tasks.storage.sources.origin import Origin
 from tasks.storage.sources.source_kinds import SourceKind
 from tasks.storage.sources.typed_rows import break_gate, refuse
@@ -69,7 +69,7 @@ def read_snapshot(where: str, address: IcebergAddress, place: LakePlace) -> Lake
     # Seconds of loading: for Iceberg tables alone.
     from pyiceberg.exceptions import NotInstalledError, ValidationError
 
-    from tasks.storage.sources.iceberg_files import static_table
+    from sudare_lakes.iceberg_files import static_table
 
     path = address.metadata or _newest(where, place)
     try:
@@ -183,4 +183,4 @@ def _unreadable(where: str) -> NoReturn:
     refuse(where, "source.path", "Iceberg metadata that cannot be read", "a whole table", f"repair it, or {_LATER}")
 
 
-ICEBERG: Final = SourceKind(iceberg_origin, last_written)
+SOURCE: Final = SourceKind(iceberg_origin, last_written)
