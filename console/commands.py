@@ -17,9 +17,11 @@ from typing import Any, Final, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from console.errors import require_regular
+from console.errors import UsageRefused, require_regular
 from contracts.errors import SudareError
+from contracts.plug_ins import absent_extension, find_all, registered
 
+GROUP: Final = "sudare.commands"
 Table = Mapping[str, str]
 """Of each command its place, module:function."""
 _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
@@ -67,7 +69,6 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         "Releases: what was published, and where it is.",
         {
             "gaps": "console.gaps:gaps",
-            "catalog": "console.releases_catalog:catalog",
             "diff": "console.releases_diff:diff",
             "journal": "console.releases:journal",
             "list": "console.releases:list_releases",
@@ -198,11 +199,36 @@ class DeferredCommand(TyperCommand):
         return context
 
 
+class ExtensibleGroup(TyperGroup):
+    """A group to which packages add commands, registered as `sudare.commands` by GROUP.NAME."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands of the tree, then those of packages."""
+        start = f"{self.name}."
+        added = (point.name.removeprefix(start) for point in registered(GROUP) if point.name.startswith(start))
+        return [*super().list_commands(ctx), *sorted(added)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; packages are looked through for one that the tree does not have.
+
+        Raises:
+            UsageRefused: it is that of an extension that is not installed.
+        """
+        known = super().get_command(ctx, cmd_name)
+        name = f"{self.name}.{cmd_name}"
+        if known is not None:
+            return known
+        if (extension := absent_extension(GROUP, name)) is not None:
+            found = f"{cmd_name!r}, which needs the extension {extension}, which is not installed"
+            raise UsageRefused(f"sudare {self.name}", found, mended=f"install Sudare with {extension}")
+        return next((DeferredCommand(cmd_name, found.point.value) for found in find_all(GROUP, name)), None)
+
+
 def add_commands(root: TyperGroup) -> TyperGroup:
     """Return the root group with all commands and groups, in the order in which help shows them."""
     for name, place in COMMANDS.items():
         root.add_command(DeferredCommand(name, place))
     for group, (summary, table) in GROUPS.items():
         inner = {name: DeferredCommand(name, place) for name, place in table.items()}
-        root.add_command(TyperGroup(name=group, help=summary, no_args_is_help=True, commands=dict(inner)))
+        root.add_command(ExtensibleGroup(name=group, help=summary, no_args_is_help=True, commands=dict(inner)))
     return root

@@ -32,6 +32,9 @@ OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "sudare.sources": dict.fromkeys(("delta", "iceberg", "iceberg-catalogue", "iceberg-glue", "s3"), "sudare_lakes"),
     "sudare.sinks": dict.fromkeys(("delta", "iceberg", "s3"), "sudare_lakes"),
+    "sudare.commands": {"releases.catalog": "sudare_exchange"},
+    "sudare.files": dict.fromkeys(("csvw", "registry", "sdmx"), "sudare_exchange"),
+    "sudare.observers": dict.fromkeys(("lineage", "telemetry"), "sudare_exchange"),
 }
 """By group and name, the extension of this repository that registers it: for refusals; nothing is loaded by it."""
 

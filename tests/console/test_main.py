@@ -113,6 +113,18 @@ def test_no_word_of_a_help_text_is_taken_for_markup(table: dict[str, str]) -> No
         assert [text for text in texts if text and Text.from_markup(text).plain != text] == [], name
 
 
+def test_a_command_of_an_extension_that_is_not_installed_is_refused_by_its_name(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Help lists what is installed."""
+    monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
+    monkeypatch.setattr("console.commands.registered", lambda group: ())
+    said = typed("releases", "catalog", "--to", "catalog.json")
+    assert said.code == 2
+    assert "which needs the extension sudare_exchange, which is not installed" in said.err
+    assert "catalog" not in typed("releases", "--help").out
+
+
 def test_a_place_without_a_docstring_is_named() -> None:
     with pytest.raises(LookupError, match=r"console\.plan:no_such_function has no docstring"):
         summary_of("console.plan:no_such_function")
@@ -221,7 +233,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "plan",
         "prune",
         "publish",
-        "releases catalog",
         "releases diff",
         "releases gaps",
         "releases journal",

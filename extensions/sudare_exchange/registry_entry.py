@@ -8,12 +8,11 @@ same: this one is that one, with other names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from contracts.release.exchange_forms import EXCHANGE
+from contracts.release.exchange_forms import EXCHANGE, ExchangeFiles
 from tasks.records.descriptions.deployment_entry import REQUIRED, SECTORS, deployment, entry_yaml
-from tasks.records.exchange.sdmx_tables import ReadData
 from tasks.records.explanation import RecordExplanation
 from tasks.records.public_text import sentence
 
@@ -24,7 +23,9 @@ _GOVERNMENT: Final = "Government"
 _REMEDY: Final = "sector: Government, or write Industry or Nonprofit into the entry"
 
 
-def registry_files(explanation: RecordExplanation, read: ReadData) -> Iterator[tuple[str, Iterator[bytes]]]:
+def registry_files(
+    explanation: RecordExplanation, read: Callable[[str], bytes]
+) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Yield the entry; no data file is read."""
     entry = newer_entry(explanation)
     basic = entry["deployment"]["basic"]
@@ -85,3 +86,6 @@ def _detailed(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _renamed(fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in fields.items()}
+
+
+FILES: Final = ExchangeFiles(registry_files)

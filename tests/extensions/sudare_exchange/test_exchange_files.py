@@ -22,10 +22,11 @@ from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
-from tasks.records.exchange.sdmx_tables import codes_of, identifier
-from tasks.verification.outcomes import EXCHANGE_WORDS
+from sudare_exchange.sdmx import codes_of, identifier
+from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, CheckerTerms
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
+from tests.tasks.products.tables.test_range_release import scenario as ranges
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
 from tests.tasks.verification.forgery import as_forged, forge, load, told, with_words
 from tests.worlds.sparse_tables import small
@@ -204,6 +205,55 @@ def test_files_are_those_of_the_forms_that_the_record_states(spoilt: Version, tm
     assert named(verify(less.folder, public_key=less.key)) == {"exchange/csvw.json"}
     with_words(spoilt, lambda record: record["replay"].pop("exchange"))
     assert 5 in broken(verify(spoilt.folder, public_key=spoilt.key))
+
+
+def without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
+
+
+def test_without_the_extension_its_files_are_named_as_not_compared_and_strict_fails(
+    tables: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never a silent pass: the note names each file, and the extension that it needs."""
+    without_extensions(monkeypatch)
+    report = verify(tables.folder, public_key=tables.key)
+    assert report.ok
+    [note] = [each for each in report.notes if each.startswith(FILES_NOT_COMPARED)]
+    listed = [name for name in tables.files if name.startswith("exchange/")]
+    assert len(listed) >= 3
+    assert [name for name in listed if name not in note] == []
+    assert "sudare_exchange, which is not installed" in note
+    strict = verify(tables.folder, public_key=tables.key, terms=CheckerTerms(strict=True))
+    assert not strict.ok
+    [check] = [check for check in strict.checks if check.skipped]
+    assert (check.rule, check.skipped) == (10, (note,))
+
+
+def test_a_record_that_states_a_form_that_nothing_has_is_none(
+    spoilt: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the extension and without: such a form would cover whatever lies in exchange/."""
+    for _ in range(2):
+        with pytest.raises(ValueError, match="allowed one of csvw, registry, sdmx"):
+            with_words(spoilt, lambda record: record["replay"].update(exchange=["unheard-of"]))
+        without_extensions(monkeypatch)
+
+
+def test_without_the_extension_a_spec_that_asks_for_a_form_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_extensions(monkeypatch)
+    [finding] = check_spec(*written(dense(), "[parquet], exchange: [registry]", tmp_path))
+    assert finding.field == "publish.exchange"
+    assert finding.found == "registry, which needs the extension sudare_exchange, which is not installed"
+
+
+def test_answers_to_queries_are_exchanged_too(worlds: Worlds) -> None:
+    made = ranges()
+    more = "formats: [parquet, csv], labels: columns, exchange: [sdmx, csvw, registry]"
+    version = worlds.published(replace(made, spec=made.spec.replace("formats: [parquet, csv]", more)))
+    report = verify(version.folder, public_key=version.key)
+    assert report.ok, report.findings
 
 
 def test_without_exchange_nothing_is_written_and_the_digest_of_the_spec_stays(tmp_path: Path) -> None:

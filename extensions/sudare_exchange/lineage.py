@@ -1,27 +1,41 @@
-"""The events of a run as it happens: START, COMPLETE and FAIL, in OpenLineage's form (spec 2-0-2).
+"""OpenLineage events of runs (spec 2-0-2): START, COMPLETE and FAIL, to a file or a server.
 
 START and FAIL say which contract's table a release reads, with its declared columns. COMPLETE is the event that was
 published with the version (`lineage.json`), under the id of this run: what stands there is public. FAIL adds a
 word for the error and nothing of its text. No event holds a value, a number of rows of the source, or the outcome of
-a check that could not stop the release.
+a check that could not stop the release. Whatever goes wrong on the way is a warning, and never stops a release.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
+import logging
+import os
 import re
+import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
+from uuid import uuid4
 
+from contracts.canonical import canonical_json
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
+from flows.observers import Observer
+from flows.outcome import Outcome
+from flows.request import Request
 from tasks.records.descriptions.description_files import LINEAGE
 from tasks.records.descriptions.lineage import NAMESPACE, SPEC
+from tasks.storage.progress import StepTime
+from tasks.storage.workspace.lineage_target import LineageTarget
+from tasks.storage.workspace.settings import Workspace
 
-_FACETS = "https://openlineage.io/spec/facets"
-_ADDRESS = re.compile(r"([a-z0-9+]+://[^/]*)/(.+)")
+_FACETS: Final = "https://openlineage.io/spec/facets"
+_ADDRESS: Final = re.compile(r"([a-z0-9+]+://[^/]*)/(.+)")
 LineageEvent = dict[str, Any]
 
 
@@ -152,3 +166,100 @@ def _facet(run: RunIdentity, schema: str, **content: Any) -> LineageEvent:
 def _own(run: RunIdentity, name: str, **content: Any) -> LineageEvent:
     """Make a facet of our own."""
     return {"_producer": run.producer, "_schemaURL": f"urn:sudare:facet:{name}:1", **content}
+
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 5.0
+_FAILURES = (OSError, ValueError, http.client.HTTPException)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the bearer token to somebody else."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> None:
+        return None
+
+
+def send(target: LineageTarget, event: dict[str, Any]) -> bool:
+    """Deliver an event to everybody who wants it.
+
+    Args:
+        target: where events go.
+        event: the event.
+    Returns:
+        bool: whether all got it. What failed is logged by its class, without addresses or texts of others.
+    """
+    delivered, data = True, canonical_json(event)
+    for way, deliver in ((target.file, _append), (target.url, _post)):
+        if way is None:
+            continue
+        try:
+            deliver(target, data)
+        except _FAILURES as error:
+            delivered = False
+            logger.warning("lineage: the event %s was not delivered (%s)", event["eventType"], type(error).__name__)
+    return delivered
+
+
+def _append(target: LineageTarget, data: bytes) -> None:
+    """Append one line, in one write, so that events of several processes do not mix; a new file is its owner's."""
+    path = target.file or Path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(descriptor, data + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+def _post(target: LineageTarget, data: bytes) -> None:
+    """Post to the server; any answer of the 200s will do."""
+    url = target.url or ""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("an address of another kind")
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {target.key}"} if target.key else {})
+    request = urllib.request.Request(url, data=data, headers=headers, method="POST")
+    with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT):
+        pass
+
+
+class Lineage(Observer):
+    """Tells collectors that a run starts, and how it ends."""
+
+    def __init__(self, request: Request, workspace: Workspace, began: int) -> None:
+        spec, contract, self._target = request.spec, request.contract, workspace.lineage
+        producer, named = f"urn:sudare:{_version()}", self._target.source_path
+        self._run = RunIdentity(str(uuid4()), self._target.namespace, producer, spec, contract, named)
+
+    @classmethod
+    def is_wanted(cls, workspace: Workspace) -> bool:
+        """Say whether `[lineage]` or OPENLINEAGE_URL names anybody."""
+        return workspace.lineage.is_configured
+
+    def begin(self) -> None:
+        """Emit START."""
+        send(self._target, start_event(self._run, datetime.now(UTC)))
+
+    def end(self, outcome: Outcome, steps: Sequence[StepTime]) -> None:
+        """Emit COMPLETE."""
+        send(self._target, complete_event(self._run, datetime.now(UTC), Path(outcome.folder)))
+
+    def fail(self, word: str, steps: Sequence[StepTime], *, timed: bool) -> None:
+        """Emit FAIL."""
+        send(self._target, fail_event(self._run, datetime.now(UTC), word))
+
+
+def _version() -> str:
+    try:
+        return version("sudare")
+    except PackageNotFoundError:
+        return "unknown"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tasks.records.exchange.registry_entry import newer_entry, registry_files
+from sudare_exchange.registry_entry import newer_entry, registry_files
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.verify import verify
 from tests.tasks.records.descriptions.outside_schemas import NEWER_DEPLOYMENT

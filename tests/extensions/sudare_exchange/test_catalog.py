@@ -1,4 +1,4 @@
-"""`sudare releases catalog`: every published version, findable, with addresses that lead to its files."""
+"""`sudare releases catalog` (sudare_exchange.catalogue): every published version, with addresses of its files."""
 
 from __future__ import annotations
 

@@ -6,16 +6,18 @@ Source: W3C Recommendation 2015-12-17, Metadata Vocabulary for Tabular Data.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 from contracts.canonical import readable_json
+from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import neutralised
-from contracts.release.exchange_forms import EXCHANGE
+from contracts.reading.scalars import Problem
+from contracts.release.exchange_forms import EXCHANGE, ExchangeFiles
+from contracts.release.product_spec import ProductSpec
 from tasks.records.descriptions.file_words import FileWords, dataset_description
 from tasks.records.descriptions.key_columns import KeyColumns, key_columns
-from tasks.records.exchange.sdmx_tables import ReadData
 from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.public_text import sentence
@@ -31,7 +33,7 @@ _TYPES: Final = {
 _UNWRITTEN: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
-def csvw_files(explanation: RecordExplanation, read: ReadData) -> Iterator[tuple[str, Iterator[bytes]]]:
+def csvw_files(explanation: RecordExplanation, read: Callable[[str], bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Yield the metadata of all CSV files; no data file is read."""
     yield CSVW, iter((readable_json(_group(explanation)),))
 
@@ -86,3 +88,12 @@ def _name(column: str) -> str:
     """Write a column's name as a variable of a URI template: other characters as %XX of UTF-8."""
     text = _UNWRITTEN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), column)
     return f"%5F{text[1:]}" if text.startswith("_") else text
+
+
+def _problems(formats: Sequence[str], product: ProductSpec, contract: Contract) -> Iterator[Problem]:
+    if "csv" not in formats:
+        remedy = "add csv to `formats:`, or drop `csvw`"
+        yield Problem("csvw without CSV files", "csv among the formats, which csvw describes", remedy)
+
+
+FILES: Final = ExchangeFiles(csvw_files, _problems)

@@ -204,7 +204,7 @@ def test_nobody_is_told_where_nobody_asked(
 def test_traces_without_their_packages_are_refused_before_anything(
     shared: Place, receiver: Receiver, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.run_telemetry.find_spec", lambda name: None)
+    monkeypatch.setattr("sudare_exchange.telemetry.find_spec", lambda name: None)
     with told(shared, f'traces = "{receiver.url}"') as workspace:
         said = typed("run", str(shared.spec("unequipped")), at=workspace)
     assert said.code == 2

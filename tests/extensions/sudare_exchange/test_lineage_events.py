@@ -10,26 +10,26 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import jsonschema
 import pytest
 
 from benchmarks.orchestration import release_plainly
 from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
-from flows.lineage_events import lineage_of
+from flows.observers import observed
 from flows.request import Request, read_request
 from privacy.ledger.errors import BudgetExceeded
-from tasks.records.emission import event_transport as sending
-from tasks.records.emission.run_events import dataset_name
+from sudare_exchange import lineage as sending
+from sudare_exchange.lineage import dataset_name
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import Place, Typed, make_place, shared, typed
+from tests.console.conftest import Place, Typed
 from tests.tasks.records.descriptions.outside_schemas import RUN_EVENT
 from tests.worlds.ports import port_of_its_own
-
-__all__ = ["make_place", "shared", "typed"]
 
 Events = list[dict[str, Any]]
 
@@ -102,8 +102,8 @@ def _settings(place: Place, *lines: str) -> Iterator[None]:
 def _run(place: Place, version: Path) -> Request:
     """What a run does that finds its version published."""
     request, workspace = _asked(place)
-    with lineage_of(request, workspace) as tell:
-        tell(version)
+    published: Any = SimpleNamespace(folder=str(version))
+    observed(request, workspace, (), 0, lambda: published)
     return request
 
 
@@ -137,6 +137,10 @@ def test_start_and_complete_reach_a_server(
     assert (facet["runId"], facet["version"]) == (published["run"]["runId"], "v1")
 
 
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
 class _Telling(SpecRefused):
     """A class of somebody's own below a public one."""
 
@@ -150,8 +154,8 @@ def test_a_failure_is_told_by_one_word_unless_its_class_is_public(
     silent = (GateBroken([]), SourceUnreadable([]), ValueError("a row says 4711"), KeyboardInterrupt("4711"))
     public = (BudgetExceeded("adult-1994", 1, 0, []), SpecRefused([]))
     for error in (*silent, _Telling([]), *public):
-        with pytest.raises(type(error)), lineage_of(request, workspace):
-            raise error
+        with pytest.raises(type(error)):
+            observed(request, workspace, (), 0, partial(_raise, error))
     told = [event for event in collector.events if event["eventType"] == "FAIL"]
     assert [event["run"]["facets"]["errorMessage"]["message"] for event in told] == [
         *["refused"] * 5,

