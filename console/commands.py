@@ -1,5 +1,6 @@
 """The commands by name. The module of a command is imported when the command is called: `sudare --help` imports none.
 
+Packages add commands in the group `sudare.commands`, as NAME or, in a group, as GROUP.NAME.
 A command's line of help is the first paragraph of its docstring, which is read from the source without running it.
 All commands but those of `CHECKER` need the packages of the extra `publish`; without them they end in one line.
 """
@@ -9,23 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from console.errors import require_regular
+from console.errors import UsageRefused, require_regular
 from contracts.errors import SudareError
-from contracts.plug_ins import PlugInAway, absent_extension, find_all, others
+from contracts.plug_ins import PlugInAway, RegisteredName, absent_extension, find, load_place, others
 
+GROUP: Final = "sudare.commands"
 Table = Mapping[str, str]
 """Of each command its place, module:function."""
 _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
 
-GROUP: Final = "sudare.commands"
 COMMANDS: Final[Table] = {
     "init": "console.init:init",
     "doctor": "console.doctor:doctor",
@@ -66,7 +67,6 @@ GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
         "Releases: what was published, and where it is.",
         {
             "gaps": "console.gaps:gaps",
-            "catalog": "console.releases_catalog:catalog",
             "diff": "console.releases_diff:diff",
             "journal": "console.releases:journal",
             "list": "console.releases:list_releases",
@@ -127,12 +127,6 @@ IMPORTED: Final = (
 """What the packages of the extra `publish` are imported as."""
 
 
-class ExtensionMissing(SudareError):
-    """A command is of an extension that is not installed."""
-
-    exit_code = 2
-
-
 class PublisherMissing(SudareError):
     """A command needs packages that checking does without, and they are not installed."""
 
@@ -176,22 +170,29 @@ class DeferredCommand(TyperCommand):
     Args:
         name: as it is typed.
         place: module:function.
-        needs_publisher: whether it needs the packages of the extra `publish`.
+        summary: its line of help; None: that of its docstring.
     """
 
-    def __init__(self, name: str, place: str, *, needs_publisher: bool) -> None:
-        super().__init__(name, short_help=summary_of(place))
-        self._place, self._needs_publisher = place, needs_publisher
+    def __init__(self, name: str, place: str, summary: str | None = None) -> None:
+        super().__init__(name, short_help=summary_of(place) if summary is None else summary)
+        self._place = place
 
     @cached_property
     def command(self) -> TyperCommand:
         """The command itself, with its options; imports its module."""
-        module, _, function = self._place.partition(":")
-        if self._needs_publisher:
-            require_publisher()
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(self.name)(getattr(import_module(module), function))
+        app.command(self.name)(self.load())
         return cast(TyperCommand, typer.main.get_command(app))
+
+    def load(self) -> FunctionType:
+        """Import the function that it calls.
+
+        Raises:
+            PublisherMissing: it needs the packages of the extra `publish`, and they are not installed.
+        """
+        if self._place not in CHECKER:
+            require_publisher()
+        return cast(FunctionType, load_place(self._place))
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the arguments of the command; the context that is returned runs the command itself."""
@@ -203,46 +204,67 @@ class DeferredCommand(TyperCommand):
         return context
 
 
-class RootGroup(TyperGroup):
-    """The root group: behind the commands of the core stand those that packages register as `sudare.commands`.
+class RegisteredCommand(DeferredCommand):
+    """A command of an installed package; it has no line of help where its source cannot be read."""
 
-    A registered function says itself whether it needs the extra `publish` (`require_publisher`).
-    """
+    def __init__(self, name: str, registered: RegisteredName) -> None:
+        try:
+            summary = summary_of(registered.point.value)
+        except (ImportError, LookupError):
+            summary = ""
+        super().__init__(name, registered.point.value, summary)
+        self._registered = registered
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """List the commands of the core and of what is installed."""
-        return [*super().list_commands(ctx), *others(GROUP, self.commands)]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; of an extension that is not installed, say so.
+    def load(self) -> FunctionType:
+        """Import the function.
 
         Raises:
-            ExtensionMissing: it is not.
-            PlugInAway: a package registers something else.
+            PublisherMissing: it needs the packages of the extra `publish`, and they are not installed.
+            PlugInAway: the package cannot be loaded, or what it registers is no function.
+        """
+        try:
+            return cast(FunctionType, self._registered.load(FunctionType))
+        except PlugInAway:
+            require_publisher()
+            raise
+
+
+class CommandGroup(TyperGroup):
+    """The commands of the core, then those that packages register: by NAME, or by GROUP.NAME in a group."""
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.name}." if self.name in GROUPS else ""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names: those of the core in their order, then those of packages."""
+        added = [name for name in others(GROUP, {}) if absent_extension(GROUP, name) is None]
+        inner = [name.removeprefix(self._prefix) for name in added if name.startswith(self._prefix)]
+        return [*super().list_commands(ctx), *(name for name in inner if "." not in name)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None for an unknown one.
+
+        Raises:
+            UsageRefused: it is one of an extension that is not installed.
         """
         if (command := super().get_command(ctx, cmd_name)) is not None:
             return command
-        for registered in find_all(GROUP, cmd_name):
-            place = registered.point.value
-            try:
-                return DeferredCommand(cmd_name, place, needs_publisher=False)
-            except (ImportError, LookupError) as error:
-                found = f"the command {cmd_name}, registered as {place!r} ({type(error).__name__})"
-                raise PlugInAway(found, "a function with a docstring") from error
-        if (extension := absent_extension(GROUP, cmd_name)) is not None:
-            raise ExtensionMissing(f"sudare {cmd_name} needs the extension {extension}, which is not installed")
-        return None
+        name = f"{self._prefix}{cmd_name}"
+        if (extension := absent_extension(GROUP, name)) is not None:
+            found = f"{cmd_name!r}, which needs the extension {extension}, which is not installed"
+            raise UsageRefused(
+                f"sudare {self._prefix[:-1]}".rstrip(), found, mended=f"install Sudare with {extension}"
+            )
+        registered = find(GROUP, {}, name)
+        return None if registered is None else RegisteredCommand(cmd_name, registered)
 
 
 def add_commands(root: TyperGroup) -> TyperGroup:
     """Return the root group with all commands and groups, in the order in which help shows them."""
     for name, place in COMMANDS.items():
-        root.add_command(_deferred(name, place))
+        root.add_command(DeferredCommand(name, place))
     for group, (summary, table) in GROUPS.items():
-        inner = {name: _deferred(name, place) for name, place in table.items()}
-        root.add_command(TyperGroup(name=group, help=summary, no_args_is_help=True, commands=dict(inner)))
+        inner = {name: DeferredCommand(name, place) for name, place in table.items()}
+        root.add_command(CommandGroup(name=group, help=summary, no_args_is_help=True, commands=dict(inner)))
     return root
-
-
-def _deferred(name: str, place: str) -> DeferredCommand:
-    return DeferredCommand(name, place, needs_publisher=place not in CHECKER)

@@ -17,7 +17,14 @@ from console.render import answer
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.environment import user_folder
-from tasks.verification.outcomes import NOT_COMPARED, NOTE, PAGES_NOT_COMPARED, CheckerTerms, VerificationReport
+from tasks.verification.outcomes import (
+    FILES_NOT_COMPARED,
+    NOT_COMPARED,
+    NOTE,
+    PAGES_NOT_COMPARED,
+    CheckerTerms,
+    VerificationReport,
+)
 from tasks.verification.public_keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
 
 if TYPE_CHECKING:
@@ -229,17 +236,20 @@ def failures(report: VerificationReport) -> list[Finding]:
 
 
 def _print(console: Console, report: dict[str, Any], *, withdrawn: bool = False) -> None:
+    missing = any(note.startswith(FILES_NOT_COMPARED) for note in report["notes"])
+    parts = [PAGES_NOT_COMPARED] * (NOT_COMPARED in report["cannot_tell"]) + ["files not compared"] * missing
+    unread = "; ".join(parts)
     for check in report["checks"]:
-        half = check["rule"] == 10 and NOT_COMPARED in report["cannot_tell"]
+        half = unread if check["rule"] == 10 else ""
         sign = ("!" if half else "✓") if check["passed"] else "✗"
-        console.print(sign, f"{check['rule']:>2}", check["name"] + (f": {PAGES_NOT_COMPARED}" if half else ""))
+        console.print(sign, f"{check['rule']:>2}", check["name"] + (f": {half}" if half else ""))
     named = f"{report['release']} v{report['version']}" if report["release"] else "this folder"
     stands = "holds, and was WITHDRAWN since," if withdrawn else "does NOT hold"
     verdict = "holds" if report["ok"] else stands
     key = report["key"]
     since = "" if key["pinned_since"] is None else f", pinned since {key['pinned_since']}"
-    unread = f"; {PAGES_NOT_COMPARED}" if NOT_COMPARED in report["cannot_tell"] else ""
-    console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}){unread}.")
+    aside = f"; {unread}" if unread else ""
+    console.print(f"{named} {verdict} under key {report['key_id']}: {key['whose']}{since} ({key['file']}){aside}.")
     if key["passed_over"] is not None:
         console.print("! TWO KEYS:", key["passed_over"])
     if NOT_COMPARED in report["cannot_tell"]:

@@ -74,6 +74,14 @@ class GateBroken(Refused):
     exit_code = 3
 
 
+class StoreRefuses(Refused):
+    """A store says no, in a way that asking again does not change: credentials, bucket, or a name that is taken."""
+
+
+class StoreAway(SudareError):
+    """A store cannot be reached, or answers with errors of its own, again and again."""
+
+
 class StoreUnwritable(SudareError):
     """The release store cannot be written: nothing half-written is left, and running again completes the run."""
 

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 
 OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "sudare.codebooks": dict.fromkeys(("dta", "json", "por", "sav", "xml", "zsav"), "sudare_codebooks"),
-    "sudare.commands": {"witness": "sudare_keys"},
+    "sudare.addresses": dict.fromkeys(
+        (
+            *(f"{table}{store}" for table in ("", "delta+", "iceberg+") for store in ("s3", "s3+https", "s3+http")),
+            *("delta", "iceberg", "iceberg+glue", "iceberg+glue+https", "iceberg+glue+http"),
+            *("iceberg+sqlite", "iceberg+postgresql"),
+        ),
+        "sudare_lakes",
+    ),
+    "sudare.sources": dict.fromkeys(("delta", "iceberg", "iceberg-catalogue", "iceberg-glue", "s3"), "sudare_lakes"),
+    "sudare.sinks": dict.fromkeys(("delta", "iceberg", "s3"), "sudare_lakes"),
+    "sudare.commands": {"releases.catalog": "sudare_exchange", "witness": "sudare_keys"},
+    "sudare.files": dict.fromkeys(("csvw", "registry", "sdmx"), "sudare_exchange"),
+    "sudare.observers": dict.fromkeys(("lineage", "telemetry"), "sudare_exchange"),
     "sudare.engines": dict.fromkeys(("clickhouse", "postgresql", "spark"), "sudare_engines"),
     "sudare.key_places": dict.fromkeys(("pkcs11", "securesystemslib"), "sudare_keys"),
     "sudare.settings": {"spark": "sudare_engines"},

@@ -39,7 +39,7 @@ def copy_without(names: Sequence[str], folder: Path) -> None:
 def lines_without(names: Sequence[str], text: str) -> str:
     """Take entry points of extensions, and their names in lists, out of pyproject.toml: each is a line of its own."""
     value = rf'"(?:{"|".join(map(re.escape, names))})\b[^"]*"'
-    line_of_them = re.compile(rf"\s*(?:[\w.-]+ = )?{value},?\s*")
+    line_of_them = re.compile(rf'\s*(?:"?[\w.+-]+"? = )?{value},?\s*')
     return "".join(line for line in text.splitlines(keepends=True) if not line_of_them.fullmatch(line))
 
 

@@ -1,25 +1,22 @@
 """The one way into a run, whoever conducts it: a command or a worker.
 
-The spec is read, its folder held, and what is published already is found here and nowhere else. Prefect and lineage
-collectors hear of the run when its conductor has let it go on: that a person stopped it because of its rows is told
-to nobody.
+The spec is read, its folder held, and what is published already is found here and nowhere else. Prefect and observers
+hear of the run when its conductor has let it go on: that a person stopped it because of its rows is told to nobody.
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import closing
-from pathlib import Path
 
 from contracts.errors import SudareError
 from flows.capacity import check_capacity
-from flows.lineage_events import lineage_of
+from flows.observers import check_observers, observed
 from flows.order import Conductor, ReleaseOrder
 from flows.outcome import Outcome
 from flows.periods.clock import check_clock, check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
 from flows.request import Request, check_recorded, read_request
-from flows.run_telemetry import check_telemetry, telemetry_of
 from tasks.products.approvals import check_approved
 from tasks.publish import probe_store
 from tasks.storage.progress import timed
@@ -43,7 +40,7 @@ def make_release(order: ReleaseOrder, workspace: Workspace, conductor: Conductor
     request = read_request(order.spec, workspace, order.period, order.due)
     check_recorded(request)
     check_capacity(request, workspace)
-    check_telemetry(workspace)
+    check_observers(workspace)
     spec = request.spec
     name, of_period = run_name(spec.release, spec.run_digest), spec.block is not None
     with hold(workspace.runs, name, keep_snapshot=order.keep_snapshot, of_period=of_period) as run:
@@ -70,14 +67,10 @@ def _enter(
     began = time.time_ns()
     with attempt_noted(request, workspace, run), timed() as done:
         decision = conductor.decide(run, request)
-        with telemetry_of(request, workspace, done, began) as ended, lineage_of(request, workspace) as tell:
 
-            def steps() -> Outcome:
-                from flows.release import release_steps  # Prefect, which loads while the data are read
+        def steps() -> Outcome:
+            from flows.release import release_steps  # Prefect, which loads while the data are read
 
-                return release_steps(run, request, workspace, decision)
+            return release_steps(run, request, workspace, decision)
 
-            outcome = conductor.carry_out(decision, steps)
-            tell(Path(outcome.folder))
-            ended(outcome)
-            return outcome
+        return observed(request, workspace, done, began, lambda: conductor.carry_out(decision, steps))

@@ -19,7 +19,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.logging import get_run_logger
 
-from contracts.errors import SudareError
+from contracts.errors import StoreAway, SudareError
 from contracts.release.about import Publisher, declared
 from flows import steps
 from flows.capacity import check_capacity
@@ -47,7 +47,6 @@ from tasks.records.ledger_facts import gather
 from tasks.records.private_record import AuditorRecords
 from tasks.records.software import software
 from tasks.release_freshness import show_latest
-from tasks.storage.object_store import StoreAway
 from tasks.storage.sinks import copies as copying
 from tasks.storage.workspace.run_folder import CHARGE_STATES, COMPLETE, RunFolder, now_to_the_second, sheltered
 from tasks.storage.workspace.settings import Workspace

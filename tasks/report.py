@@ -48,7 +48,7 @@ def report(facts: RunFacts, *, folder: Path, auditors: AuditorRecords) -> None:
             for name, content in descriptions(told).items():
                 (folder / name).write_bytes(content)
             if facts.spec.publish.exchange:
-                from tasks.records.exchange.exchange_files import write_exchange  # for the few specs that ask
+                from tasks.records.exchange_files import write_exchange  # for the few specs that ask
 
                 write_exchange(told, folder)
             views = prepare(told, lambda name: (folder / name).read_bytes())

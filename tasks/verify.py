@@ -211,6 +211,7 @@ class _Verification:
             notes=(
                 *self._used.notes,
                 *self._around.notes,
+                *self._words.uncompared,
                 *(f"ADVISORY {each.id}: {each.found} {each.remedy}" for each in advised),
             ),
             cannot_tell=(*cannot_tell(asked=self._asked.online is not None), *untold, *self._words.cannot_tell),
@@ -409,4 +410,5 @@ class _Verification:
             return self._close(findings, ("what people read: the record cannot be explained",))
         findings += [*self._words.findings, *([] if stopped is None else [stopped])]
         unread = self._asked.terms.strict and NOT_COMPARED in self._words.cannot_tell
-        return self._close(findings, (PAGES_NOT_COMPARED,) if unread else ())
+        skipped = self._words.uncompared if self._asked.terms.strict else ()
+        return self._close(findings, (*skipped, *([PAGES_NOT_COMPARED] if unread else [])))

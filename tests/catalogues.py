@@ -23,7 +23,7 @@ from privacy.games import results
 from tasks.records.page.language import CATALOGUES, LANGUAGES
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-LAYERS: Final = ("contracts", "privacy", "tasks", "flows", "console")
+LAYERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "extensions")
 SENTENCES: Final[dict[str, tuple[int, ...]]] = {
     "message": (0,),
     "public": (1,),

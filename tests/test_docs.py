@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from console.commands import COMMANDS, GROUPS, DeferredCommand
+from console.commands import COMMANDS, GROUP, GROUPS, DeferredCommand
 from contracts import plug_ins
 from privacy.accounting.posterior import largest_posterior, loss_about_a_row, odds_bound
 from tests.source_folders import CORE, EXTENSIONS, ROOT
@@ -25,7 +25,7 @@ MANUAL = [ROOT / "README.md", *(page for page in PAGES if page.parent == DOCS), 
 COMMAND_PLACES = {(name,): place for name, place in COMMANDS.items()} | {
     (group, name): place for group, (_, table) in GROUPS.items() for name, place in table.items()
 }
-COMMAND_PLACES |= {(point.name,): point.value for point in plug_ins.registered("sudare.commands")}
+COMMAND_PLACES |= {tuple(point.name.split(".")): point.value for point in plug_ins.registered(GROUP)}
 TO_EXTENSION = re.compile(r"\.\./extensions/(\w+)/README\.md")
 DELETED = {name for names in plug_ins.OF_EXTENSIONS.values() for name in names.values()} - {*EXTENSIONS}
 FENCE_LINE = re.compile(r"^```.*$", re.MULTILINE)

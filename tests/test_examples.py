@@ -27,7 +27,7 @@ OF_EXTRAS = {
     "torch": ("privacy.learning.",),
     "ibis": ("sudare_engines.", "contracts.domains.portable_cell"),
     "sqlglot": ("sudare_engines.",),
-    "pyiceberg": ("tasks.storage.sinks.iceberg_", "tasks.storage.sources.iceberg_"),
+    "pyiceberg": ("sudare_lakes.iceberg_files",),
 }
 """Of each package that `make install` leaves out, which modules may ask for it when they are imported."""
 TORCH = ("torch", "torchgen", "functorch", "sympy", "networkx", "filelock")

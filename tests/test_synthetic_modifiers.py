@@ -108,7 +108,6 @@ OUTSIDE: Final = {
         "privacy.grant.grant",  # rows of parents have their own bound
         "privacy.snapshots.snapshot_source",
         "tasks.records.descriptions.croissant",  # keys of tables
-        "tasks.records.exchange.csvw",
         "tasks.storage.snapshot.parent_codes",
         "tasks.storage.snapshot.snapshot",
         "flows.evaluation.product_evaluations",

@@ -32,6 +32,8 @@ class Address(ABC):
     """Whether a source there names one of several tables."""
     takes_credentials: ClassVar[bool] = True
     """Whether `credentials:` may be named beside it."""
+    typed: ClassVar[bool] = False
+    """Whether a format of its own stores columns by type."""
     gate: ClassVar[str | None] = None
     """What has to hold for rows of a format of its own to be read, in a record's words; None for one of ours."""
     package: ClassVar[tuple[str, str] | None] = None

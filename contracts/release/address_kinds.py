@@ -1,37 +1,17 @@
-"""The kinds of addresses by their schemes: those below, and those that packages register as `sudare.addresses`."""
+"""The kinds of addresses by their schemes: PostgreSQL, and those that packages register as `sudare.addresses`."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Final
 from urllib.parse import parse_qsl
 
-from contracts.plug_ins import PlugInAway, find, others
+from contracts.plug_ins import PlugInAway, absent_extension, find, others
 from contracts.reading.scalars import Problem, refuse, show
 from contracts.release.address import Address
 
 GROUP: Final = "sudare.addresses"
-_POSTGRES: Final = "contracts.release.postgres_address:PostgresAddress"
-_S3: Final = "contracts.release.s3_address:S3Address"
-_STORES: Final = ("s3", "s3+https", "s3+http")
-_SCHEMES: Final = {
-    **dict.fromkeys(("postgresql", "postgres"), _POSTGRES),
-    **dict.fromkeys(_STORES, _S3),
-    **dict.fromkeys(
-        ("delta", *(f"delta+{store}" for store in _STORES)), "contracts.release.lake_address:DeltaAddress"
-    ),
-    **dict.fromkeys(
-        ("iceberg+glue", "iceberg+glue+https", "iceberg+glue+http"), "contracts.release.glue_address:GlueAddress"
-    ),
-    **dict.fromkeys(("iceberg+sqlite", "iceberg+postgresql"), "contracts.release.catalogue_address:CatalogueAddress"),
-    **dict.fromkeys(
-        ("iceberg", *(f"iceberg+{store}" for store in _STORES)), "contracts.release.lake_address:IcebergAddress"
-    ),
-}
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "postgresql+psycopg": "postgresql", "https": "s3+https"}
-_ALLOWED: Final = (
-    "postgresql://HOST/DATABASE, s3://BUCKET/KEY or s3+https:// before HOST/BUCKET/KEY, "
-    "delta:///FOLDER, iceberg:///FOLDER, or delta+ and iceberg+ before an s3 address"
-)
+_SCHEMES: Final = dict.fromkeys(("postgresql", "postgres"), "contracts.release.postgres_address:PostgresAddress")
 
 
 def is_address(written: str) -> bool:
@@ -51,10 +31,19 @@ def read_address(written: str) -> Address:
     _refuse_secrets(kind, rest)
     if kind is not None:
         return kind.read(scheme, rest, written)
-    better = _ALIASES.get(scheme)
-    allowed = ", ".join([_ALLOWED, *(f"{other}://..." for other in others(GROUP, _SCHEMES))])
-    remedy = f"write {better}://" if better else "copy the table to a file, or install the package that reads it"
-    refuse([Problem(f"an address that begins with {show(scheme + '://')}", allowed, remedy)])
+    extension = absent_extension(GROUP, scheme)
+    if extension is not None:
+        found = f"{scheme}://, which needs the extension {extension}, which is not installed"
+        refuse([Problem(found, _allowed(), f"install Sudare with {extension}, or copy the table to a file")])
+    close = get_close_matches(scheme, [*_SCHEMES, *others(GROUP, _SCHEMES)], 1)
+    remedy = f"write {close[0]}://" if close else "copy the table to a file, or install the package that reads it"
+    refuse([Problem(f"an address that begins with {show(scheme + '://')}", _allowed(), remedy)])
+
+
+def _allowed() -> str:
+    """Name what an address may begin with; a `+` and another address behind it are the kind's to explain."""
+    plain = (f"{scheme}://..." for scheme in others(GROUP, _SCHEMES) if "+" not in scheme)
+    return ", ".join(["postgresql://HOST/DATABASE", *plain])
 
 
 def _kind_of(scheme: str) -> type[Address] | None:

@@ -22,6 +22,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.periods.period import filled, read_period
 from contracts.periods.period_rules import pattern_problems
 from contracts.periods.redraw import ON_SCHEDULE, Redraw, due_problems, own_due
+from contracts.plug_ins import names
 from contracts.reading.scalars import (
     Amount,
     FieldPath,
@@ -40,7 +41,7 @@ from contracts.reading.yaml_lines import Document, located, shown
 from contracts.release.about import About
 from contracts.release.approvals import Approvals
 from contracts.release.classifier import ClassifierProduct
-from contracts.release.exchange_forms import ExchangeForm
+from contracts.release.exchange_forms import GROUP, ExchangeForm
 from contracts.release.lambda_reference import LambdaReference
 from contracts.release.product_kinds import product_kinds
 from contracts.release.product_spec import ProductSpec
@@ -145,7 +146,7 @@ class Publish(Frozen):
     @classmethod
     def _each_form_once(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(forms)) < len(forms):
-            refuse([Problem("[" + ", ".join(forms) + "]", f"some of {', '.join(get_args(ExchangeForm))}, each once")])
+            refuse([Problem("[" + ", ".join(forms) + "]", f"some of {', '.join(names(GROUP))}, each once")])
         return forms
 
 

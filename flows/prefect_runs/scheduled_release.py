@@ -17,7 +17,7 @@ from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
-from contracts.errors import SudareError
+from contracts.errors import StoreAway, SudareError
 from contracts.periods.period import last_complete
 from contracts.periods.redraw import ON_SCHEDULE
 from contracts.release.spec import pattern_of, redraw_of
@@ -28,7 +28,6 @@ from flows.periods.clock import today
 from flows.release import Unattended
 from privacy.ledger.errors import LedgerConflict, LedgerUnavailable, SchemaUnknown
 from tasks.storage.credentials import CredentialsAway
-from tasks.storage.object_store import StoreAway
 from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.liveness import alive, note_end
 from tasks.storage.workspace.run_folder import RunBusy

@@ -33,7 +33,7 @@ from tasks.verification.files.version_folder import read_manifest
 FOLDER: Final = "public-scores"
 """In the workspace's root."""
 PUBLIC: Final = "computed from published rows and from rows that the publisher declared public; it cost no budget"
-_LAKE: Final = re.compile("^(?:delta|iceberg)://")
+_OF_THIS_MACHINE: Final = re.compile("^[a-z0-9+.-]+://(?=/)")
 _PUBLISHED: Final = ("published", "superseded", "withdrawn")
 _AS_PUBLISHED: Final = "a version that this workspace published, unchanged"
 
@@ -232,7 +232,7 @@ def _same_bytes(holdout: Path, source: str) -> bool:
 def _paths_of(source: str) -> set[str]:
     """Return what of a source's name may be a path: without a column of days, and without a table."""
     division = division_of(source)
-    place = _LAKE.sub("", source if division is None else division[0])
+    place = _OF_THIS_MACHINE.sub("", source if division is None else division[0])
     return {place, place.partition("::")[0], place.rpartition("::")[0]} - {""}
 
 

@@ -335,6 +335,9 @@ EXCHANGE_WORDS: Final = (
 PAGES_NOT_COMPARED: Final = "pages not compared (made by another version)"
 """How the verdict says so; under `strict` it is what was not checked."""
 
+FILES_NOT_COMPARED: Final = "NOT COMPARED"
+"""How a note begins that names files whose extension is not installed; under `strict` it is what was not checked."""
+
 NOTE: Final = (
     "MADE BY OTHER CODE: pages, label and entries were not compared with what is published. Go by record.json, "
     "from which the loss was recomputed; or write your own page of it: --page FILE."
@@ -349,8 +352,10 @@ class Words:
         findings: what is wrong.
         cannot_tell: what could not be compared at all.
         page: the page that was asked for, as this code renders it.
+        uncompared: the same of files whose extension is not installed.
     """
 
     findings: tuple[Finding, ...] = ()
     cannot_tell: tuple[str, ...] = ()
     page: bytes | None = None
+    uncompared: tuple[str, ...] = ()

@@ -56,20 +56,22 @@ def check_words(
     findings = check_descriptions(folder, told, manifest, sound, again=again and complete)
     if complete:
         findings += _check_own(record, proof, manifest)
+    uncompared: tuple[str, ...] = ()
     if complete and record.replay.exchange:
         from tasks.verification.exchange_checks import check_exchange  # for the few versions that have any
 
-        findings += check_exchange(folder, told, manifest, again=again)
+        wrong, uncompared = check_exchange(folder, told, manifest, again=again)
+        findings += wrong
     if not (again and complete):
         findings += check_passive(folder, manifest, sound)
     wanted = render(folder, told, manifest)[page] if page is not None and complete else None
     if not again:
         unread = (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange else []))
-        return Words(tuple(findings), unread, wanted)
+        return Words(tuple(findings), unread, wanted, uncompared)
     if complete:
         findings += check_pages(folder, told, manifest)
         findings += check_whole(catalogue, told, where="croissant.json")
-    return Words(tuple(findings), page=wanted)
+    return Words(tuple(findings), page=wanted, uncompared=uncompared)
 
 
 def _check_own(record: RecordTerms, proof: Proof, manifest: Manifest) -> Sequence[Finding]:

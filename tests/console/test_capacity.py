@@ -44,7 +44,7 @@ def typed_without(place: Place, module: str, *commands: str, spec: Path) -> list
     arguments = [str(spec), "--workspace", str(place.workspace.root)]
     code = BLOCKED.format(modules=[module], commands=commands, arguments=arguments)
     root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "200"}
+    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'extensions'}", "COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300, check=True
     )
@@ -99,13 +99,3 @@ def test_no_memory_and_no_disk_are_refused(
     assert said.code == 2, said.err
     assert found in said.err
     assert spent(place) == before
-
-
-@pytest.mark.services
-def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
-    spec = place.adult / "tables.yaml"
-    spec.write_text(spec.read_text().replace("publish: {to: releases/", "publish: {to: 's3://bucket/prefix'"))
-    [(code, err)] = typed_without(place, "boto3", "plan", spec=spec)
-    assert code == 2, err
-    assert "boto3 is not installed here" in err
-    assert "sudare[s3]" in err

@@ -20,11 +20,18 @@ from console import errors
 from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
 from contracts import plug_ins
-from contracts.errors import ContractRefused, Finding, GateBroken, SourceUnreadable, SpecRefused, SudareError
+from contracts.errors import (
+    ContractRefused,
+    Finding,
+    GateBroken,
+    SourceUnreadable,
+    SpecRefused,
+    StoreRefuses,
+    SudareError,
+)
 from privacy.generators.first_accepted import NothingAccepted
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
-from tasks.storage.object_store import StoreRefuses
 from tasks.storage.sinks.version_copy import VersionBroken
 from tasks.storage.workspace.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed
@@ -128,7 +135,18 @@ def test_a_registered_command_that_cannot_be_read_is_told_with_its_place(
     monkeypatch.setattr(plug_ins, "registered", lambda group: (point,))
     said = typed("weigh")
     assert said.code == 1
-    assert "the command weigh, registered as 'no_such_package:weigh'" in said.err
+    assert "registered as 'no_such_package:weigh' (ModuleNotFoundError)" in said.err
+
+
+def test_a_command_in_a_group_of_an_extension_that_is_not_installed_is_refused_by_its_name(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Help lists what is installed."""
+    monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
+    said = typed("releases", "catalog", "--to", "catalog.json")
+    assert said.code == 2
+    assert "which needs the extension sudare_exchange, which is not installed" in said.err
+    assert "catalog" not in typed("releases", "--help").out
 
 
 def test_a_place_without_a_docstring_is_named() -> None:
@@ -241,7 +259,6 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "plan",
         "prune",
         "publish",
-        "releases catalog",
         "releases diff",
         "releases gaps",
         "releases journal",

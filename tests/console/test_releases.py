@@ -190,7 +190,7 @@ def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(plac
     again = typed(*withdraw, at=place.workspace)
     assert again.code == 4
     assert "found:   withdrawn" in again.err
-    copied = typed("publish", NAME, "--to", "s3://nobody/releases", at=place.workspace)
+    copied = typed("publish", NAME, "--to", "postgresql://nobody/releases", at=place.workspace)
     assert copied.code == 4
     assert f"found:   {NAME}, which was withdrawn" in copied.err
     release_plainly(place.spec(NAME, HALF), place.workspace.root, supersede=True)

@@ -28,6 +28,8 @@ OF_THE_CORE = (
     "tests/console/test_contract.py",
     "tests/console/test_main.py",
     "tests/sudare/test_contract.py",
+    "tests/tasks/storage/sinks",
+    "tests/tasks/storage/sources/test_folder_source.py",
     "tests/tasks/test_public_sample.py",
     "tests/test_docs.py",
     "tests/test_import_contracts.py",

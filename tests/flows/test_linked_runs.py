@@ -304,7 +304,7 @@ def test_a_join_of_nobody_is_no_refusal(town: Town) -> None:
         ("person: person.csv", "person: ../person.csv", "source.tables.person", "'../person.csv'"),
         ("person: person.csv", "person: person.xlsx", "source.tables.person", "the suffix"),
         ("path: data/", "path: data/person.csv", "source.path", "a csv file"),
-        ("path: data/", "path: s3://bucket/data/", "source.path", "an address"),
+        ("path: data/", "path: postgresql://db.example/data", "source.path", "an address"),
         ("base: person", "base: person\n  select: SELECT * FROM source", "source.select", "`select` beside `tables`"),
         ("base: person", "base: person\n  files: csv", "source.files", "`files` beside `tables`"),
     ],

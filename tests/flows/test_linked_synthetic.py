@@ -40,9 +40,9 @@ RELEASE = "synthetic-households"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Town, Path]:
-    """One run of the example, with CSV on the Web beside it."""
+    """One run of the example."""
     town = Town(tmp_path_factory.mktemp("linked"))
-    town.change(SPEC, ("formats: [parquet, csv]", "formats: [parquet, csv, parts], exchange: [csvw]"))
+    town.change(SPEC, ("formats: [parquet, csv]", "formats: [parquet, csv, parts]"))
     return town, town.run(SPEC)
 
 
@@ -85,7 +85,7 @@ def test_the_record_says_which_draws_count_households(made: tuple[Town, Path]) -
 
 
 def test_descriptions_state_the_link(made: tuple[Town, Path]) -> None:
-    """Croissant references the key's field; CSV on the Web has a primary and a foreign key."""
+    """Croissant references the key's field."""
     _, folder = made
     records = {each["name"]: each for each in json.loads((folder / "croissant.json").read_text())["recordSet"]}
     upper, lower = records[f"data/{RELEASE}-parents"], records[f"data/{RELEASE}"]
@@ -93,11 +93,6 @@ def test_descriptions_state_the_link(made: tuple[Town, Path]) -> None:
     assert upper["key"] == {"@id": key}
     assert upper["field"][0]["@id"] == key
     assert lower["field"][0]["references"] == {"field": {"@id": key}}
-    (csvw,) = folder.rglob("csvw.json")
-    tables = {each["url"]: each["tableSchema"] for each in json.loads(csvw.read_text())["tables"]}
-    assert tables[f"../data/{RELEASE}-parents.csv"]["primaryKey"] == "household_id"
-    (foreign,) = tables[f"../data/{RELEASE}.csv"]["foreignKeys"]
-    assert foreign["reference"] == {"resource": f"../data/{RELEASE}-parents.csv", "columnReference": "household_id"}
     page = (folder / "record.html").read_text()
     assert "household_id of person is household_id of household" in page
     assert "is not modelled" in page

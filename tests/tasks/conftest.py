@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.tasks.storage.postgres_server import PostgresServer
 from tests.worlds.tables import first, fourth, second, third
 from tests.worlds.versions import Version, Worlds
-
-if TYPE_CHECKING:
-    from tests.tasks.storage.object_server import ObjectServer
 
 SCENARIOS = {"town": first, "guild": second, "extract": third, "chosen": fourth}
 
@@ -44,13 +40,3 @@ def postgres() -> Iterator[PostgresServer]:
         server = PostgresServer(Path(folder) / "data")
         yield server
         server.close()
-
-
-@pytest.fixture(scope="session")
-def object_server() -> Iterator[ObjectServer]:
-    """A store on loopback that speaks S3."""
-    from tests.tasks.storage.object_server import ObjectServer
-
-    server = ObjectServer()
-    yield server
-    server.close()

@@ -12,12 +12,7 @@ from contracts.release.address import Address
 from tasks.storage.sinks.version_copy import WholeVersion
 
 GROUP: Final = "sudare.sinks"
-_BUILT_IN: Final = {
-    "postgresql": "tasks.storage.sinks.table_copies:TABLES",
-    "delta": "tasks.storage.sinks.delta_copies:DELTA",
-    "iceberg": "tasks.storage.sinks.iceberg_copies:ICEBERG",
-    "s3": "tasks.storage.sinks.object_copies:OBJECTS",
-}
+_BUILT_IN: Final = {"postgresql": "tasks.storage.sinks.table_copies:TABLES"}
 
 
 class Copier(Protocol):

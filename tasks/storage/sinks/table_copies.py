@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.domains.value_sql import identifier
-from contracts.errors import Finding
+from contracts.errors import Finding, StoreAway, StoreRefuses
 from contracts.release.postgres_address import PostgresAddress
-from tasks.storage.object_store import StoreAway, StoreRefuses
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
 from tasks.storage.sources.postgres.connection import connected

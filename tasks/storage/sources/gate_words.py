@@ -104,12 +104,13 @@ def readable(source: Source, contract: Contract) -> list[str]:
     formats = stored_formats(source.format)
     if formats:
         return linked_gates(formats, contract)
-    typed = (source.files or source.format) in ("parquet", "duckdb", "postgresql", "delta", "iceberg")
+    own = source.path if isinstance(source.path, Address) and source.format not in one else None
+    typed = (source.files or source.format) in ("parquet", "duckdb", "postgresql") or (own is not None and own.typed)
     stored = [UNROUNDED if source.select else TYPED, *exact(contract)] if typed else []
     if source.files is not None:
         return [many[source.files], ALIKE, *stored, ONCE]
     if source.format in one:
         return [one[source.format], *stored]
-    if isinstance(source.path, Address) and source.path.gate is not None:
-        return [source.path.gate, *stored]
+    if own is not None and own.gate is not None:
+        return [own.gate, *stored]
     raise LookupError(f"nothing says when {source.format} can be read")

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from contracts.plug_ins import absent_extension
+from contracts.release.address_kinds import GROUP
 from tasks.storage.sources.typed_rows import refuse
 
 _OF_A_NAME: Final = (
@@ -72,7 +74,9 @@ def _refuse(where: object, kind: str) -> None:
     if kind in _ADDRESSES:
         scheme, address = _ADDRESSES[kind], str(where).rstrip("/")
         table = f"{scheme}+{address}" if "://" in address else f"{scheme}:///FOLDER"
-        remedy = f"name it as a table: `path: {table}`, without `files:`"
+        extension = absent_extension(GROUP, scheme)
+        needed = "" if extension is None else f", which needs the extension {extension}, which is not installed"
+        remedy = f"name it as a table: `path: {table}`, without `files:`{needed}"
     refuse(where, "source.path", kind, allowed, remedy)
 
 

@@ -16,14 +16,7 @@ from contracts.release.source import Source
 from tasks.storage.sources.origin import Origin
 
 GROUP: Final = "sudare.sources"
-_BUILT_IN: Final = {
-    "postgresql": "tasks.storage.sources.postgres.connection:TABLES",
-    "s3": "tasks.storage.sources.object_source:OBJECTS",
-    "delta": "tasks.storage.sources.delta_source:DELTA",
-    "iceberg-catalogue": "tasks.storage.sources.iceberg_catalogue:CATALOGUE",
-    "iceberg-glue": "tasks.storage.sources.glue_catalogue:GLUE",
-    "iceberg": "tasks.storage.sources.iceberg_source:ICEBERG",
-}
+_BUILT_IN: Final = {"postgresql": "tasks.storage.sources.postgres.connection:TABLES"}
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,6 @@ SERVED = "{path: 'postgresql://db.example/town', table: people, engine: %s}"
         (SERVED % "oracle", "one of clickhouse, postgresql, spark"),
         ("{path: people, files: parquet, engine: postgresql}", "`engine: postgresql` for a table at postgresql://"),
         ("{path: people.csv, engine: clickhouse}", "`engine` for csv\n    allowed: `engine` for Parquet files"),
-        ("{path: 's3://rows/people/', files: parquet, engine: spark}", "`engine` for parquet"),
         (SERVED.replace("engine", "select: SELECT * FROM source, engine") % "postgresql", "`select` beside `engine`"),
     ],
 )

@@ -22,10 +22,7 @@ from flows.request import read_request
 from privacy.private_table import PrivateTable
 from tasks.charge import charge
 from tasks.products.charge_request import run_key
-from tasks.storage import object_store
-from tasks.storage.object_store import StoreAway
-from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder, hold, run_name
-from tests.tasks.storage.object_server import ObjectServer
+from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 
 TODAY = date(2025, 8, 1)
 PERIOD = "2024Q1"
@@ -169,27 +166,3 @@ def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(pl
         assert [(each.number, each.status) for each in ledger.versions()] == [(1, "superseded"), (2, "published")]
         assert ledger.verify() == []
     assert _epsilons(place) == 2
-
-
-@pytest.mark.services
-def test_a_copy_that_fails_again_says_that_the_period_is_paid_and_entered(
-    place: Periodic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing of it is charged a second time, and the line about the charge must not say that nothing was."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setattr(object_store, "ATTEMPTS", 1)
-    server = ObjectServer()
-    place.spec.write_text(place.spec.read_text().replace("to: releases/", f"to: '{server.bucket()}/open'"))
-    release_plainly(place.spec, place.workspace.root, period=PERIOD)
-    request, run = read_request(place.spec, place.workspace, PERIOD), RunFolder(place.folder)
-    server.fails = lambda number: "before"
-    with pytest.raises(StoreAway):
-        settled(request, place.workspace, run, supersede=False)
-    assert "its charge is spent and the version is entered" in CHARGE_STATES[run.charge]
-    assert not run.resumable
-    server.heal()
-    found = settled(request, place.workspace, run, supersede=False)
-    assert found is not None
-    assert (found.repeated, found.copy is not None, _epsilons(place)) == (True, True, 1)
-    server.close()

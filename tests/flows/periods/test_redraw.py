@@ -235,7 +235,7 @@ def test_a_charge_that_was_given_back_is_for_the_same_rows_where_no_date_is_the_
 
 def test_a_date_whose_version_was_withdrawn_is_neither_made_nor_copied_again(place: Plain) -> None:
     """A schedule that starts it again does not fail: it is told how the version stands."""
-    place.says(SCHEDULED.replace("to: releases/", "to: s3://nobody/releases"))
+    place.says(SCHEDULED.replace("to: releases/", "to: postgresql://nobody/releases"))
     release_plainly(place.spec, place.workspace.root, due=FIRST)
     with closing(place.ledger()) as ledger:
         ledger.withdraw("visits", 1, reason="a ward was mislabelled")

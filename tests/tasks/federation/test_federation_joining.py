@@ -79,7 +79,8 @@ class Refusing(BaseHTTPRequestHandler):
 def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_path: Path) -> None:
     """In a process of its own, as Prefect reads its settings once; nothing in the environment names the server."""
     path, workspace = a_site(tmp_path / "north", "north")
-    path.write_text(path.read_text().replace("path: stays.csv", "path: s3://wards/stays.csv, credentials: store"))
+    elsewhere = "path: postgresql://db.example/wards, table: stays, credentials: store"
+    path.write_text(path.read_text().replace("path: stays.csv", elsewhere))
     code = (
         "import sys; from pathlib import Path; from contracts.release.federation_spec import load_site\n"
         "from flows.federation.site import joined; from tasks.storage.workspace.settings import Workspace\n"

@@ -53,10 +53,10 @@ def scenario(more: str = "", base: Any = first, product: str = PRODUCT) -> Scena
     return replace(made, spec=spec, calculus=RenyiCalculus(Fraction(16)), cap=(9 * PICO, ATTO // 10**8))
 
 
-def exchanged() -> Scenario:
-    """With columns beside labels, and the forms of exchange."""
+def labelled() -> Scenario:
+    """With columns beside labels."""
     made = scenario()
-    more = "formats: [parquet, csv], labels: columns, exchange: [sdmx, csvw, registry]"
+    more = "formats: [parquet, csv], labels: columns"
     return replace(made, spec=made.spec.replace("formats: [parquet, csv]", more))
 
 
@@ -73,9 +73,9 @@ def published(worlds: Worlds) -> Version:
         scenario(", objective: max"),
         scenario(base=second),
         scenario(product=PRODUCT.replace("range", "hierarchy").replace("prefix", "identity")),
-        exchanged(),
+        labelled(),
     ],
-    ids=["add_remove", "largest variance", "rows of a unit", "hierarchy", "exchanged"],
+    ids=["add_remove", "largest variance", "rows of a unit", "hierarchy", "labelled"],
 )
 def test_verify_makes_the_answers_again(worlds: Worlds, made: Scenario) -> None:
     """Under both relations, for both objectives; every rule holds."""

@@ -274,6 +274,24 @@ def test_files_that_a_log_tells_more_of_are_no_table(tmp_path: Path, case: str, 
     assert SECRET not in str(raised.value)
 
 
+@pytest.mark.parametrize("case", ["Delta", "Iceberg"])
+def test_without_the_extension_that_reads_it_a_table_with_a_log_is_refused_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """The refusal names the extension; an address of such a table is refused by its name too."""
+    monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
+    mark, kind = LAKES[case]
+    parquet(tmp_path, "people/a.parquet", **whole())
+    (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / mark).write_text("{}")
+    with pytest.raises(SourceUnreadable, match=kind) as raised:
+        take_in(Source(path=tmp_path / "people", files="parquet"), make_contract(tmp_path), tmp_path)
+    needed = "which needs the extension sudare_lakes, which is not installed"
+    assert needed in str(raised.value)
+    with pytest.raises(ValueError, match=needed):
+        Source.model_validate({"path": f"{case.lower()}:///lake"})
+
+
 def test_a_link_below_a_lake_table_is_no_way_around_its_log(tmp_path: Path):
     """To one of its partitions: deleted rows would come back from there too."""
     parquet(tmp_path, "lake/day=1/a.parquet", **whole())

@@ -1,0 +1,1 @@
+"""Other programs: SDMX, CSVW, DCAT, the registry of deployments, OpenLineage and OpenTelemetry."""
