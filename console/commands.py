@@ -1,5 +1,6 @@
 """The commands by name. The module of a command is imported when the command is called: `sudare --help` imports none.
 
+Packages add commands in the group `sudare.commands`: under the command's name they register its function.
 A command's line of help is the first paragraph of its docstring, which is read from the source without running it.
 All commands but those of `CHECKER` need the packages of the extra `publish`; without them they end in one line.
 """
@@ -9,17 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from console.errors import require_regular
+from console.errors import UsageRefused, require_regular
 from contracts.errors import SudareError
+from contracts.plug_ins import RegisteredName, absent_extension, find, load_place, others
 
+GROUP: Final = "sudare.commands"
 Table = Mapping[str, str]
 """Of each command its place, module:function."""
 _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
@@ -44,9 +47,7 @@ COMMANDS: Final[Table] = {
     "explain": "console.explain:explain",
     "interval": "console.interval:interval",
     "verify": "console.verify:verify",
-    "serve": "console.serve:serve",
     "witness": "console.witness:witness",
-    "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     "budget": (
@@ -172,21 +173,25 @@ class DeferredCommand(TyperCommand):
     Args:
         name: as it is typed.
         place: module:function.
+        summary: its line of help; None: that of its docstring.
     """
 
-    def __init__(self, name: str, place: str) -> None:
-        super().__init__(name, short_help=summary_of(place))
+    def __init__(self, name: str, place: str, summary: str | None = None) -> None:
+        super().__init__(name, short_help=summary_of(place) if summary is None else summary)
         self._place = place
 
     @cached_property
     def command(self) -> TyperCommand:
         """The command itself, with its options; imports its module."""
-        module, _, function = self._place.partition(":")
         if self._place not in CHECKER:
             require_publisher()
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(self.name)(getattr(import_module(module), function))
+        app.command(self.name)(self.load())
         return cast(TyperCommand, typer.main.get_command(app))
+
+    def load(self) -> FunctionType:
+        """Import the function that the command calls."""
+        return cast(FunctionType, load_place(self._place))
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the arguments of the command; the context that is returned runs the command itself."""
@@ -196,6 +201,50 @@ class DeferredCommand(TyperCommand):
                 if isinstance(path, Path):
                     require_regular(path, context.command_path)
         return context
+
+
+class RegisteredCommand(DeferredCommand):
+    """A command of an installed package; it has no line of help where its source cannot be read."""
+
+    def __init__(self, registered: RegisteredName) -> None:
+        try:
+            summary = summary_of(registered.point.value)
+        except (ImportError, LookupError):
+            summary = ""
+        super().__init__(registered.point.name, registered.point.value, summary)
+        self._registered = registered
+
+    def load(self) -> FunctionType:
+        """Import the function.
+
+        Raises:
+            PlugInAway: the package cannot be loaded, or what it registers is no function.
+        """
+        return cast(FunctionType, self._registered.load(FunctionType))
+
+
+class CommandGroup(TyperGroup):
+    """The commands of the core, and those that packages register, which are looked for after them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names: those of the core in their order, then those of packages."""
+        added = others(GROUP, dict.fromkeys(self.commands, ""))
+        return [*super().list_commands(ctx), *(name for name in added if absent_extension(GROUP, name) is None)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None for an unknown one.
+
+        Raises:
+            UsageRefused: it is one of an extension that is not installed.
+        """
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        extension = absent_extension(GROUP, cmd_name)
+        if extension is not None:
+            found = f"{cmd_name}, which needs the extension {extension}, which is not installed"
+            raise UsageRefused(ctx.command_path, found, mended=f"install Sudare with {extension}")
+        registered = find(GROUP, {}, cmd_name)
+        return None if registered is None else RegisteredCommand(registered)
 
 
 def add_commands(root: TyperGroup) -> TyperGroup:

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from console.commands import add_commands
+from console.commands import CommandGroup, add_commands
 from console.errors import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present
 from contracts.errors import SudareError
 from tasks.storage.workspace.environment import switch_telemetry_off
@@ -59,6 +59,7 @@ VersionFlag = Annotated[
 ]
 app = typer.Typer(
     name="sudare",
+    cls=CommandGroup,
     epilog=START,
     no_args_is_help=True,
     add_completion=False,

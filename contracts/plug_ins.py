@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import SudareError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "sudare.codebooks": dict.fromkeys(("dta", "json", "por", "sav", "xml", "zsav"), "sudare_codebooks"),
+    "sudare.commands": {"serve": "sudare_web", "studio": "sudare_web"},
 }
 """By group and name, the extension of this repository that registers it: for refusals; nothing is loaded by it."""
 
@@ -85,7 +87,8 @@ def find_all(group: str, name: str) -> tuple[RegisteredName, ...]:
 
 def absent_extension(group: str, name: str) -> str | None:
     """Return the extension that a name would come from, if it is not installed; None in all other cases."""
-    return None if find_all(group, name) else OF_EXTENSIONS.get(group, {}).get(name)
+    packages = (each.point.module.partition(".")[0] for each in find_all(group, name))
+    return None if any(map(find_spec, packages)) else OF_EXTENSIONS.get(group, {}).get(name)
 
 
 def load_place(place: str) -> Any:
