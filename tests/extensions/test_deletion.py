@@ -26,9 +26,11 @@ SUDARE = "from sudare.entrance import main; main()"
 OF_THE_CORE = (
     "tests/contracts",
     "tests/console/test_contract.py",
+    "tests/console/test_error_pages.py",
     "tests/console/test_main.py",
     "tests/console/test_new.py",
     "tests/sudare/test_contract.py",
+    "tests/tasks/records/page/test_catalogues.py",
     "tests/tasks/test_public_sample.py",
     "tests/test_docs.py",
     "tests/test_import_contracts.py",
