@@ -45,8 +45,6 @@ COMMANDS: Final[Table] = {
     "explain": "console.explain:explain",
     "interval": "console.interval:interval",
     "verify": "console.verify:verify",
-    "serve": "console.serve:serve",
-    "studio": "console.studio.command:studio",
 }
 GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
     "budget": (

@@ -1,7 +1,7 @@
-"""What each kind of error means, what it cost, and what to do: the sections of `error_pages.md`, by their codes.
+"""What each kind of error means, what it cost, and what to do: sections of `error_pages.md`, by their codes.
 
 A code is the name of the error's class in lower case with hyphens: `budget-exceeded`. docs/errors.md has the
-same text.
+same text. Those of an extension are in its `README.md`, a level deeper.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Final
 
 from contracts.errors import SudareError
+from contracts.plug_ins import OF_EXTENSIONS
 
 _WORDS: Final = re.compile(r"(?<!^)(?=[A-Z])")
-_SECTION: Final = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_SECTION: Final = re.compile(r"^###? ([a-z-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def code_of(error: type[SudareError]) -> str:
@@ -25,8 +27,10 @@ def code_of(error: type[SudareError]) -> str:
 @cache
 def error_pages() -> dict[str, str]:
     """Return what the manual says of each kind of error, by its code; Markdown."""
-    text = files("console").joinpath("error_pages.md").read_text(encoding="utf-8")
-    return {code: body.strip() for code, body in _SECTION.findall(text)}
+    extensions = sorted({name for names in OF_EXTENSIONS.values() for name in names.values() if find_spec(name)})
+    places = [files("console") / "error_pages.md", *(files(name) / "README.md" for name in extensions)]
+    sections = (section for place in places for section in _SECTION.findall(place.read_text(encoding="utf-8")))
+    return {code: body.strip() for code, body in sections}
 
 
 def spelled_code(written: str) -> str:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from console.comparison import compare_versions
 from console.options import AsJson, At, workspace_at
+from console.published_folders import Folder, Folders
 from console.releases import Name, NoSuchVersion, no_version
 from console.render import answer, print_facts, table
-from console.site.comparison import compare_versions
-from console.site.folders import Folder, Folders
 from contracts.errors import Finding
 from tasks.records.page.language import language
 from tasks.storage.version_folders import MANIFEST

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import SudareError
@@ -32,7 +33,12 @@ OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "sudare.sources": dict.fromkeys(("delta", "iceberg", "iceberg-catalogue", "iceberg-glue", "s3"), "sudare_lakes"),
     "sudare.sinks": dict.fromkeys(("delta", "iceberg", "s3"), "sudare_lakes"),
-    "sudare.commands": {"releases.catalog": "sudare_exchange", "witness": "sudare_keys"},
+    "sudare.commands": {
+        "releases.catalog": "sudare_exchange",
+        "serve": "sudare_web",
+        "studio": "sudare_web",
+        "witness": "sudare_keys",
+    },
     "sudare.files": dict.fromkeys(("csvw", "registry", "sdmx"), "sudare_exchange"),
     "sudare.observers": dict.fromkeys(("lineage", "telemetry"), "sudare_exchange"),
     "sudare.engines": dict.fromkeys(("clickhouse", "postgresql", "spark"), "sudare_engines"),
@@ -102,7 +108,8 @@ def find_all(group: str, name: str) -> tuple[RegisteredName, ...]:
 
 def absent_extension(group: str, name: str) -> str | None:
     """Return the extension that a name would come from, if it is not installed; None in all other cases."""
-    return None if find_all(group, name) else OF_EXTENSIONS.get(group, {}).get(name)
+    packages = (each.point.module.partition(".")[0] for each in find_all(group, name))
+    return None if any(map(find_spec, packages)) else OF_EXTENSIONS.get(group, {}).get(name)
 
 
 def load_place(place: str) -> Any:

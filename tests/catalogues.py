@@ -21,9 +21,8 @@ from babel.messages.pofile import read_po, write_po
 
 from privacy.games import results
 from tasks.records.page.language import CATALOGUES, LANGUAGES
+from tests.source_folders import FOLDERS, ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-LAYERS: Final = ("contracts", "privacy", "tasks", "flows", "console", "extensions")
 SENTENCES: Final[dict[str, tuple[int, ...]]] = {
     "message": (0,),
     "public": (1,),
@@ -49,7 +48,7 @@ def sentences() -> dict[Id, str]:
 @cache
 def modules() -> tuple[tuple[Path, tuple[ast.Call | ast.Constant, ...]], ...]:
     """Return the calls and the constants of every module of ours."""
-    paths = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     trees = ((path, ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths)
     return tuple(
         (path, tuple(node for node in nodes if isinstance(node, ast.Call | ast.Constant))) for path, nodes in trees
@@ -100,8 +99,8 @@ def stored() -> tuple[set[str], set[str]]:
 def texts() -> tuple[set[str], set[str], set[str]]:
     """Return the keys that pages ask for, the beginnings of keys that are put together, and all that is quoted."""
     asked, begun, quoted = set(), set(), set()
-    for layer in LAYERS:
-        for path in [*(ROOT / layer).rglob("*.j2"), *(ROOT / layer).rglob("*.py")]:
+    for folder in FOLDERS:
+        for path in [*(ROOT / folder).rglob("*.j2"), *(ROOT / folder).rglob("*.py")]:
             source = path.read_text(encoding="utf-8")
             quoted |= set(_QUOTED.findall(source))
             for key, rest in _TEXT.findall(source):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tests.console.site.test_browser import CHROMIUM
+from tests.worlds.browsers import CHROMIUM
 
 ROOT = Path(__file__).resolve().parents[1]
 

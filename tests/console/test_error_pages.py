@@ -15,6 +15,7 @@ import privacy
 import tasks
 from console.error_pages import code_of, error_pages, spelled_code
 from contracts.errors import Refused, SudareError
+from tests.source_folders import EXTENSIONS
 
 _ERROR = re.compile(r"^class \w+\(.*(?:Refused|Refusal|Error|Unavailable|Lost)\b", re.MULTILINE)
 """The head of what may be a kind of error; other modules need not be imported, and those of engines cannot."""
@@ -28,12 +29,12 @@ def _kinds(of: type[SudareError]) -> Iterator[type[SudareError]]:
 
 
 def test_every_kind_of_error_has_a_section_and_every_section_a_kind() -> None:
-    for package in (contracts, privacy, tasks, flows, console):
+    for package in (contracts, privacy, tasks, flows, console, *map(importlib.import_module, EXTENSIONS)):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             source = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")  # type: ignore[union-attr]
             if source.exists() and _ERROR.search(source.read_text()):
                 importlib.import_module(module.name)
-    ours = ("contracts.", "privacy.", "tasks.", "flows.", "console.")
+    ours = ("contracts.", "privacy.", "tasks.", "flows.", "console.", *(f"{name}." for name in EXTENSIONS))
     kinds = {code_of(each) for each in _kinds(SudareError) if each.__module__.startswith(ours)}
     assert set(error_pages()) == kinds - {code_of(Refused)}
     assert all(len(text.split()) > 8 for text in error_pages().values())

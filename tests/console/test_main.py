@@ -17,7 +17,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from console import errors
-from console.commands import COMMANDS, GROUPS, DeferredCommand, summary_of
+from console.commands import COMMANDS, GROUP, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
 from contracts import plug_ins
 from contracts.errors import (
@@ -29,12 +29,14 @@ from contracts.errors import (
     StoreRefuses,
     SudareError,
 )
+from contracts.plug_ins import OF_EXTENSIONS
 from privacy.generators.first_accepted import NothingAccepted
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
 from tasks.storage.sinks.version_copy import VersionBroken
 from tasks.storage.workspace.run_folder import RunBusy
 from tests.console.conftest import COMMAND, Place, Typed
+from tests.worlds.packages import installed
 
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
 # A spec loads the models of all kinds of products.
@@ -56,7 +58,7 @@ def _commands() -> Iterator[tuple[str, ...]]:
     yield from walk(root_command(), ())
 
 
-def _modules_after(*words: str) -> tuple[int, set[str]]:
+def modules_after(*words: str) -> tuple[int, set[str]]:
     """Run a command in a fresh process; return its exit code and the modules it has loaded."""
     script = (
         "import sys; from console.main import execute; code = execute(sys.argv[1:]); "
@@ -74,7 +76,7 @@ def _own(modules: set[str]) -> set[str]:
 @pytest.mark.services
 def test_help_loads_nothing_heavy() -> None:
     """`sudare --help` answers at once."""
-    code, modules = _modules_after("--help")
+    code, modules = modules_after("--help")
     assert code == 0
     assert "console.main" in modules
     assert not modules.intersection((*HEAVY, "sqlalchemy", "numpy", "pydantic"))
@@ -85,7 +87,7 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize(("words", "most"), [(("verify", "--help"), 45), (("run", "--help"), 35)])
 def test_help_of_a_command_does_not_load_what_it_does(words: tuple[str, ...], most: int) -> None:
     """What checks or makes a version is loaded once its arguments are read."""
-    code, modules = _modules_after(*words)
+    code, modules = modules_after(*words)
     assert code == 0
     assert not modules.intersection((*HEAVY, "sqlalchemy", "numpy"))
     assert len(_own(modules)) <= most
@@ -96,7 +98,7 @@ def test_help_of_a_command_does_not_load_what_it_does(words: tuple[str, ...], mo
 def test_help_imports_no_command(words: tuple[str, ...]) -> None:
     """The list of commands stands in one module; a command is imported when it is called."""
     places = [place for table in (COMMANDS, *(table for _, table in GROUPS.values())) for place in table.values()]
-    code, modules = _modules_after(*words)
+    code, modules = modules_after(*words)
     assert code == 0
     assert not modules.intersection(place.partition(":")[0] for place in places)
 
@@ -157,7 +159,7 @@ def test_a_place_without_a_docstring_is_named() -> None:
 @pytest.mark.services
 def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
     """`sudare budget show` needs the ledger's database and no more."""
-    code, modules = _modules_after("budget", "show", "--workspace", str(place.workspace.root))
+    code, modules = modules_after("budget", "show", "--workspace", str(place.workspace.root))
     assert code == 0
     assert "sqlalchemy" in modules
     assert not modules.intersection(HEAVY)
@@ -167,7 +169,7 @@ def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
 def test_a_plan_loads_nothing_heavy(place: Place) -> None:
     """`sudare plan` computes with numpy and asks the ledger; it loads no engine and no orchestrator."""
     plan = ("plan", str(place.adult / "tables.yaml"), "--workspace", str(place.workspace.root))
-    code, modules = _modules_after(*plan)
+    code, modules = modules_after(*plan)
     assert code == 0
     assert not modules.intersection(HEAVY)
     assert len(_own(modules)) <= MOST_FOR_A_PLAN
@@ -268,12 +270,42 @@ def test_the_commands_are_those_of_the_manual() -> None:
         "releases withdraw",
         "run",
         "sample",
-        "serve",
-        "studio",
         "verify",
         "watch",
         "work",
     ]
+
+
+def test_a_command_of_a_package_is_listed_after_the_core_s_and_called(
+    typed: Typed, place: Place, tmp_path: Path
+) -> None:
+    """Under its own name alone; what cannot be loaded is listed, and refused when it is called."""
+    points = "[sudare.commands]\nholes = console.gaps:gaps\nbroken = no_such_module:x\nplan = console.gaps:gaps\n"
+    with installed(tmp_path / "site", "prefix_domain", points):
+        listed = typed("--help").out
+        assert listed.index("federation") < listed.index("broken") < listed.index(" holes ")
+        assert summary_of("console.gaps:gaps").split(".")[0][:30] in listed
+        assert "sudare holes" in typed("holes", "--help").out
+        assert "SPEC" in typed("plan", "--help").out
+        refused = typed("broken")
+    assert refused.code == 1
+    assert "'no_such_module:x' (ModuleNotFoundError)" in refused.err
+    assert typed("holes").code == 2
+
+
+@pytest.mark.parametrize(("name", "extension"), sorted(OF_EXTENSIONS[GROUP].items()))
+def test_a_command_of_a_deleted_extension_is_refused_by_the_extension_s_name(
+    name: str, extension: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 2; help does not list it. Nothing else is missed."""
+    monkeypatch.setitem(sys.modules, extension, None)
+    said = typed(name)
+    assert said.code == 2
+    assert f"{name}, which needs the extension {extension}, which is not installed" in said.err
+    assert typed(name, "--json").json["error"]["kind"] == "UsageRefused"
+    listed = typed("--help")
+    assert listed.code == 0
+    assert f"│ {name} " not in listed.out
 
 
 @pytest.mark.parametrize(

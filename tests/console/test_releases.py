@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.orchestration import release_plainly
+from console.comparison import meaning
+from contracts.contract.odcs import load_contract
 from flows.outcome import outcome_of, standing
 from privacy.ledger.backup import dump
 from tasks.publish import Publication
 from tasks.storage.version_folders import MANIFEST
-from tests.console.conftest import Place, Typed
+from tests.console.conftest import ADULT, Place, Typed
 from tests.tasks.verification.forgery import proof_head
 
 HALF = ("epsilon: 1.0", "epsilon: 0.5")
@@ -247,3 +249,18 @@ def _again(place: Place) -> tuple[str, bool]:
         found = Publication(NAME, version.number, place.workspace.releases / NAME / "v1", version.run_key)
         outcome = outcome_of(found, ledger, place.workspace, repeated=True)
     return standing(outcome.status, repeated=outcome.repeated), outcome.can_give is not None
+
+
+def test_contracts_are_compared_by_what_they_mean() -> None:
+    """A wider bin is breaking for the account, another purpose is not; what is no contract is told as none."""
+    old = load_contract(ADULT / "adult.odcs.yaml").model_dump(mode="json")
+    new = json.loads(
+        json.dumps(old).replace("[17, 19], [20, 24], ", "[17, 24], ").replace("public already", "public")
+    )
+    assert meaning(old, new) is not None
+    found = {change["field"]: change["effect"] for change in meaning(old, new) or []}
+    assert found["columns.age.bins"] == "account"
+    assert set(found.values()) == {"account", "compatible"}
+    assert meaning(old, json.loads(json.dumps(old))) == []
+    assert meaning(old, {"id": "adult"}) is None
+    assert meaning(old, "<script>") is None

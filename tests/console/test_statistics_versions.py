@@ -1,4 +1,4 @@
-"""Versions of statistics in the console and on the site: shown, listed with their files, and compared."""
+"""Versions of statistics in the console: shown, listed with their files, and compared."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from fastapi.testclient import TestClient
 
 from benchmarks.orchestration import release_plainly
-from console.serve import make_site
-from console.site.app import make_app
 from tests.console.conftest import Place, Typed
 
 NAME = "adult-statistics"
@@ -51,26 +48,6 @@ def test_each_statistic_of_two_versions_is_compared_with_its_interval(twice: Pla
             assert row["low"] <= row["difference"] <= row["high"]
             assert row["difference"] == pytest.approx(row["second"] - row["first"], abs=2e-6)
     assert "mean_hours-per-week" in typed("releases", "diff", NAME, "1", "2", at=twice.workspace).out
-
-
-@pytest.mark.services
-def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice: Place) -> None:
-    site = make_site(twice.workspace)
-    client = TestClient(make_app(site), base_url="http://localhost")
-    with client:
-        told = client.get(f"/api/releases/{NAME}/v2").json()["tables"]
-        page = client.get(f"/releases/{NAME}/v2").text
-        compared = client.get(f"/releases/{NAME}/compare", params={"first": 1, "second": 2}).text
-        first = client.get(f"/releases/{NAME}/v2/tables", params={"file": told[0]["data"]}).text
-    site.verifications.close()
-    site.forecasts.close()
-    site.view.close()
-    assert [each["method"] for each in told] == ["count, mean_hours-per-week", "sum_capital-gain, mean_capital-gain"]
-    assert [len(each["measurements"]) for each in told] == [1, 1]
-    assert '<th scope="col">Statistics</th>' in page
-    assert "Refined by" not in page
-    assert "data/education.parquet · mean_capital-gain" in compared
-    assert "near_zero" in first
 
 
 @pytest.mark.long

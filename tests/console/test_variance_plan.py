@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from console.comparison import _intervals
 from console.products.statistics import StatisticsProductView
-from console.site.comparison import _intervals
 from privacy.statistics.plan import StatisticsPlan
 from tests.worlds.statistics import of_tables
 

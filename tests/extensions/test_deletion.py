@@ -26,10 +26,12 @@ SUDARE = "from sudare.entrance import main; main()"
 OF_THE_CORE = (
     "tests/contracts/drafting",
     "tests/console/test_contract.py",
+    "tests/console/test_error_pages.py",
     "tests/console/test_main.py",
     "tests/sudare/test_contract.py",
     "tests/tasks/storage/sinks",
     "tests/tasks/storage/sources/test_folder_source.py",
+    "tests/tasks/records/page/test_catalogues.py",
     "tests/tasks/test_public_sample.py",
     "tests/test_docs.py",
     "tests/test_import_contracts.py",

@@ -1,0 +1,1 @@
+"""Sudare in a browser: the review site (`sudare serve`) and the studio (`sudare studio`)."""

@@ -1,0 +1,177 @@
+"""The pages of accounts: each release's own ε first, as `sudare budget show` tells it; the account's units folded."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from console.main import execute
+from privacy.accounting.calculus import PureCalculus
+from privacy.ledger.terms import AccountState, AccountTerms
+from sudare_web.serve import make_site
+from sudare_web.site.app import make_app
+from sudare_web.site.asking import Site
+from sudare_web.site.burn_down import Burnt, burn_down, segments
+from tasks.records.page.language import language
+from tests.extensions.sudare_web.site.conftest import Shown, copied
+
+ACCOUNT = "adult-1994"
+
+
+@pytest.fixture(scope="module")
+def accounts(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
+    """The site over a workspace with two more accounts: one of δ = 0, and one that is closed."""
+    workspace = copied(shown.workspace, tmp_path_factory.mktemp("accounts") / "w")
+    at = ("--workspace", str(workspace.root))
+    for name, words in (("pure", ()), ("shut", ())):
+        source = workspace.root / f"{name}.parquet"
+        source.write_text(f"rows of {name}")
+        people = ("--population", name, "--block", "1994", "--unit", "row", "--adjacency", "add_remove")
+        cap = ("--calculus", "pure", "--epsilon", "3", "--delta", "0", "--source", str(source), *words)
+        assert execute(["budget", "open", name, *people, *cap, *at]) == 0
+    assert execute(["budget", "close", "shut", *at]) == 0
+    site = make_site(workspace)
+    yield site, workspace.root
+    site.view.close()
+
+
+@pytest.fixture(scope="module")
+def client(accounts: tuple[Site, Path]) -> TestClient:
+    return TestClient(make_app(accounts[0]), base_url="http://localhost")
+
+
+def _told(client: TestClient, name: str) -> dict[str, Any]:
+    told: dict[str, Any] = client.get("/api/account", params={"name": name}).json()
+    return told
+
+
+def _page(client: TestClient, name: str, language: str = "en") -> tuple[str, str]:
+    """The page before what is folded away, and what is folded away."""
+    page = client.get("/account", params={"name": name, "lang": language}).text
+    first, folded = page.split("<details>", 1)
+    return first, folded
+
+
+def test_an_account_burns_down_to_what_the_ledger_says(client: TestClient) -> None:
+    told = _told(client, ACCOUNT)
+    assert told["burn_down"][-1]["left"] == told["left"]
+    assert [each["release"] for each in told["spent_by"]] == ["adult-tables", "adult-old"]
+    assert len(told["charges"]) == len(told["burn_down"]) == 4
+    assert 'role="img"' in client.get("/account", params={"name": ACCOUNT}).text
+    assert client.get("/account", params={"name": "nobody's"}).status_code == 404
+
+
+def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(client: TestClient) -> None:
+    """Losses up and what is left down; the segments of the releases and of what is left fill the bar."""
+    told, (first, _) = _told(client, ACCOUNT), _page(client, ACCOUNT)
+    cap = Decimal(told["cap"])
+    for each in (*told["spent_by"], *told["charges"]):
+        exact = 100 * Decimal(each.get("spent") or each["amount"]) / cap
+        assert 0 <= Decimal(each["share"].removesuffix(" %")) - exact < exact / 99
+        assert f">{each['share']}</td>" in first
+    assert 0 <= 100 * Decimal(told["left"]) / cap - Decimal(told["percent_left"].removesuffix(" %")) < Decimal("0.1")
+    [bar] = re.findall(r'<svg class="segments".*?</svg>.*?</svg>', first, re.DOTALL)
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', bar)]
+    assert len(widths) == len(told["spent_by"]) + 1
+    assert sum(widths) == pytest.approx(1000, abs=0.5)
+
+
+def test_segments_and_steps_carry_the_names_of_their_releases() -> None:
+    """A long name of a step is cut, a short segment has none, markup is a text."""
+    terms = AccountTerms("a", "p", "2024", "row", "add_remove", PureCalculus(), 10**13, 0)
+    state = AccountState(terms, 10**13, 66 * 10**11, "open")
+    taken = (("a" * 40, 4 * 10**12), ("<b>small</b>", 25 * 10**11), ("tiny", 10**11))
+    steps = (("2024-01-01T00:00:00", 6 * 10**12, "a" * 40), ("2024-01-02T00:00:00", 59 * 10**11, "tiny"))
+    drawn = str(segments(Burnt(steps, taken, ()), state, "words"))
+    names = re.findall(r"<p>([^<]*)</p>", drawn)
+    assert names == ["a" * 40, "&lt;b&gt;small&lt;/b&gt;"]
+    words = {"label": "words", "now": "now", "out": "out"}
+    steep = str(burn_down(state, steps, None, words, datetime(2024, 1, 3, tzinfo=UTC)))
+    assert "a" * 17 + "…</text>" in steep
+    assert "tiny" not in steep
+
+
+def test_two_versions_together_lose_what_the_account_adds_up_or_the_sum_of_their_claims(
+    client: TestClient, accounts: tuple[Site, Path]
+) -> None:
+    """The smaller of two bounds, by a second derivation; the larger of both ε, which is no bound, is below them."""
+    where, state = "/api/releases/adult-tables/compare", accounts[0].view.account(ACCOUNT)
+    assert state is not None
+    charges = {
+        each["version"]: each for each in _told(client, ACCOUNT)["charges"] if each["release"] == "adult-tables"
+    }
+    for first, second in ((1, 3), (2, 3), (1, 2)):
+        [joint] = client.get(where, params={"first": first, "second": second}).json()["together"]
+        both = [charges[first], charges[second]]
+        amount = sum(int(Decimal(each["amount"]).scaleb(12)) for each in both)
+        order = state.terms.calculus.order  # type: ignore[union-attr]
+        delta = Fraction(state.terms.delta, 10**18)
+        rest = math.log(1 - 1 / order) - (math.log(delta) + math.log(order)) / (float(order) - 1)
+        renyi, pure = amount / 10**12 + rest, sum(float(each["epsilon"]) for each in both)
+        assert float(joint["epsilon"]) == pytest.approx(min(renyi, pure), abs=1e-9)
+        assert float(joint["epsilon"]) > max(float(each["epsilon"]) for each in both)
+        assert joint["delta"] == ("0" if pure < renyi else "1e-9")
+    [alone] = client.get(where, params={"first": 2, "second": 2}).json()["together"]
+    assert (alone["epsilon"], alone["second"], alone["together"]) == ("0.5", "0 %", charges[2]["share"])
+
+
+@pytest.mark.parametrize("name", [ACCOUNT, "pure", "shut"])
+def test_the_page_says_what_budget_show_says(
+    client: TestClient, accounts: tuple[Site, Path], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What fits by kind of noise, and what each release and each charge claims."""
+    capsys.readouterr()
+    assert execute(["budget", "show", name, "--json", "--workspace", str(accounts[1])]) == 0
+    shown, told = json.loads(capsys.readouterr().out), _told(client, name)
+    assert told["fits"] == shown["fits"]
+    claims = [(each["release"], each["runs"], each["claims"]) for each in shown["releases"]]
+    assert [(each["release"], each["runs"], each["claims"]) for each in told["spent_by"]] == claims
+    charges = [(each["run_key"], each["epsilon"], each["delta"]) for each in shown["charges"]]
+    assert [(each["run_key"], each["epsilon"], each["delta"]) for each in reversed(told["charges"])] == charges
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_units_of_the_calculus_are_folded_away(client: TestClient, language: str) -> None:
+    """Rényi losses, what is left of them and what each run took stand behind the fold alone."""
+    told = _told(client, ACCOUNT)
+    first, folded = _page(client, ACCOUNT, language)
+    units = [told[name][:6] for name in ("left", "cap", "claim")] + [each["amount"][:6] for each in told["charges"]]
+    assert [unit for unit in units if unit in first] == []
+    assert [unit for unit in units if unit not in folded] == []
+    for noise in ("laplace", "gaussian"):
+        assert f"ε {told['fits'][noise]}" not in first
+        assert f"ε {told['fits'][noise]}" in folded
+    share = told["percent_spent"]
+    assert share in first
+    cards = client.get("/accounts", params={"lang": language}).text
+    assert f"ε {told['fits']['gaussian']}" not in cards
+    assert share in cards
+    assert told["left"][:6] not in cards
+
+
+def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(client: TestClient) -> None:
+    assert "an account of δ 0 holds Laplace noise only" in _page(client, "pure")[1]
+    assert _page(client, "shut")[1].count("The account is closed.") == 2
+    assert language("ja").text("account.laplace_only") in _page(client, "pure", "ja")[1]
+    assert client.get("/accounts", params={"lang": "en"}).text.count("The account is closed.") == 1
+
+
+def test_claims_are_counted_in_the_database_for_both_databases(accounts: tuple[Site, Path]) -> None:
+    """Each claim once, with how many runs claim it; charges that were given back are no claims."""
+    claimed = accounts[0].view.claimed(ACCOUNT)
+    assert [(each.release, each.epsilon // 10**10, each.runs) for each in claimed] == [
+        ("adult-old", 20, 1),
+        ("adult-tables", 30, 1),
+        ("adult-tables", 50, 1),
+        ("adult-tables", 100, 1),
+    ]
