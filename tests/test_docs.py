@@ -123,7 +123,7 @@ def test_every_command_and_option_that_a_page_types_exists(page: Path) -> None:
         if typed in GROUPS or plug_ins.absent_extension(GROUP, group):
             continue
         assert words in COMMAND_PLACES, typed
-        command = DeferredCommand(words[-1], COMMAND_PLACES[words], needs_publisher=False).command
+        command = DeferredCommand(words[-1], COMMAND_PLACES[words]).command
         known = {"--help", *(name for option in command.params for name in option.opts)}
         assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", typed)) <= known, typed
 
