@@ -136,7 +136,7 @@ def _understand(arguments: list[str]) -> object:
         context = getattr(error, "ctx", None)
         command = "sudare" if context is None else context.command_path
         group = getattr(context, "command", None)
-        known = group.list_commands(context) if isinstance(group, TyperGroup) else ()
+        known = group.list_commands(context) if context and isinstance(group, TyperGroup) else ()
         meant = [name for name in getattr(error, "possibilities", None) or () if name.startswith("--")]
         found, mended = _misunderstood(error), _suggestion(error, known, meant)
         raise UsageRefused(command, found, " or ".join([*meant, "what its help lists"]), mended) from error
