@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import fnmatch
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -51,14 +52,21 @@ PRIVATE_HOST = re.compile(
 PACKAGE_INDEX = re.compile(r"(?:index-url|find-links|trusted-host)[ =]+[^\s`\"']+")
 
 
-def repository_files() -> Iterator[Path]:
+@cache
+def repository_files() -> tuple[Path, ...]:
     """Every file that is not under a folder that .gitignore names."""
     lines = (ROOT / ".gitignore").read_text().split()
     ignored = [".git", *(line.rstrip("/") for line in lines if not line.startswith("#"))]
-    for path in ROOT.rglob("*"):
-        parts = path.relative_to(ROOT).parts
-        if path.is_file() and not any(fnmatch.fnmatch(part, name) for part in parts for name in ignored):
-            yield path
+
+    def kept(name: str, folder: Path) -> bool:
+        parts = (folder / name).relative_to(ROOT).parts
+        return not any(fnmatch.fnmatch(part, pattern) for part in parts for pattern in ignored)
+
+    found: list[Path] = []
+    for place, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if kept(name, Path(place))]
+        found += [Path(place, name) for name in files if kept(name, Path(place))]
+    return tuple(found)
 
 
 def lines_matching(pattern: re.Pattern[str], *, in_tests: bool = True) -> list[str]:
@@ -138,8 +146,8 @@ def test_only_the_torch_step_names_a_package_index() -> None:
 
 
 def test_nothing_that_users_run_needs_files_outside_the_repository() -> None:
-    """Only tests may look for more data beside the clone."""
-    assert lines_matching(OUTSIDE, in_tests=False) == []
+    """Only tests may look for more data beside the clone, and CI for the tool that measures sizes."""
+    assert {hit.partition(":")[0] for hit in lines_matching(OUTSIDE, in_tests=False)} == {".ci/run"}
 
 
 def test_constraints_are_exact_sorted_and_name_each_package_once() -> None:
@@ -200,8 +208,8 @@ def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("target", "commands"),
     [
-        ("check", ["ruff format --check", "ruff check", "mypy", "lint-imports", "pytest"]),
-        ("test", ["pytest"]),
+        ("check", ["ruff format --check", "ruff check", "mypy", "lint-imports", "tests.halves"]),
+        ("test", ["tests.halves"]),
         ("demo", ["examples/adult/demo.sh"]),
         ("demo-synthetic", ["examples/adult/synthetic.sh"]),
         ("neural", ["--no-deps --extra-index-url"]),

@@ -46,13 +46,16 @@ def test_pure():
 def test_skipped():
     pytest.skip("no chromium")
 
+@pytest.mark.services
 def test_marked():
     subprocess.run([sys.executable, "-c", ""], check=True)
     time.sleep(0.01)
 
+@pytest.mark.services
 def test_marked_and_skipped():
     pytest.skip("no chromium")
 
+@pytest.mark.services
 def test_second_try(tmp_path_factory):
     seen = tmp_path_factory.getbasetemp() / "seen"
     first = not seen.exists()
