@@ -107,7 +107,7 @@ def test_help_imports_no_command(words: tuple[str, ...]) -> None:
 def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(table: dict[str, str]) -> None:
     """It is read from the source, so that help need not import the command."""
     for name, place in table.items():
-        said = inspect.cleandoc(DeferredCommand(name, place, needs_publisher=False).command.help or "")
+        said = inspect.cleandoc(DeferredCommand(name, place).command.help or "")
         assert summary_of(place) == " ".join(said.split("\n\n")[0].split())
 
 
@@ -115,7 +115,7 @@ def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(t
 def test_no_word_of_a_help_text_is_taken_for_markup(table: dict[str, str]) -> None:
     """What stands in brackets would be a style, and not be shown."""
     for name, place in table.items():
-        command = DeferredCommand(name, place, needs_publisher=False).command
+        command = DeferredCommand(name, place).command
         texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
         assert [text for text in texts if text and Text.from_markup(text).plain != text] == [], name
 
