@@ -1,9 +1,9 @@
-"""The languages of pages: one catalogue of messages a language, in the form of GNU gettext.
+"""The languages of pages: English, and those that extensions bring (`sudare.languages`), each a catalogue of gettext.
 
 A catalogue has the texts of pages by key (context "text"), the names of a record's fields ("field") and of the parts
 of values ("part"), and without a context the sentences and codes of ours by their English. What is no message of
-ours, such as a publisher's own words, stays as it is and is marked with its language. Translators write `ja.po`;
-`make catalogues` compiles it into `ja.mo`, which the standard library reads.
+ours, such as a publisher's own words, stays as it is and is marked with its language. What a catalogue lacks is shown
+in English. `make catalogues` compiles `.po`, which people write, into `.mo`, which the standard library reads.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from contracts import plug_ins
+from contracts.errors import Finding, SpecRefused
 from contracts.message import JoinedTexts, Message
 from tasks.records.charts.drawing import Drawing
 
 CATALOGUES: Final = Path(__file__).parent / "catalogues"
-Code = Literal["en", "ja"]
-LANGUAGES: Final[tuple[Code, ...]] = ("en", "ja")
+GROUP: Final = "sudare.languages"
+ENGLISH: Final = "en"
 TEXT: Final = "text"
 FIELD: Final = "field"
 PART: Final = "part"
@@ -46,21 +48,40 @@ class _Missing(NullTranslations):
 
 
 @dataclass(frozen=True)
+class Translation:
+    """What an extension registers under a language's code.
+
+    Args:
+        name: the language's own name.
+        catalogue: its compiled catalogue.
+        sheet: the style sheet that comes after those of English pages: fonts, and rules for lines.
+    """
+
+    name: str
+    catalogue: Path
+    sheet: Path
+
+
+@dataclass(frozen=True)
 class Language:
     """One language of pages.
 
     Args:
         code: BCP 47 tag.
-        catalogue: its messages; looking up what is not there raises `LookupError`.
+        name: its own name.
+        catalogue: its messages; looking up a sentence that is not there raises `LookupError`.
+        sheets: its style sheets, besides those of English pages.
     """
 
-    code: Code
+    code: str
+    name: str
     catalogue: NullTranslations
+    sheets: tuple[Path, ...] = ()
 
     @property
     def own(self) -> bool:
         """Whether this is the language that messages are written in."""
-        return self.code == "en"
+        return self.code == ENGLISH
 
     def text(self, key: str, /, **slots: Any) -> Markup:
         """Return a text of a page; what fills its slots is escaped unless it is markup."""
@@ -72,7 +93,10 @@ class Language:
 
     def field(self, name: str) -> str:
         """Name a field as words."""
-        return spaced(name) if self.own else self.catalogue.pgettext(FIELD, name)
+        try:
+            return spaced(name) if self.own else self.catalogue.pgettext(FIELD, name)
+        except LookupError:
+            return spaced(name)
 
     def part(self, name: str) -> str:
         """Name a part of a value; what the catalogue does not know is a name of its own, such as a column's."""
@@ -144,10 +168,51 @@ def spaced(name: str) -> str:
     return name if ":" in name else name.replace("_", " ")
 
 
+def languages() -> tuple[str, ...]:
+    """Return the codes of the languages that are here, English first.
+
+    Only an extension of this repository adds one: what renders a version counts into the digest of its code.
+    """
+    known = plug_ins.OF_EXTENSIONS[GROUP]
+    return (ENGLISH, *(code for code in sorted(known) if plug_ins.absent_extension(GROUP, code) is None))
+
+
+def absence(code: str) -> str | None:
+    """Say what a language needs that is not installed; None where it is here."""
+    extension = plug_ins.absent_extension(GROUP, code)
+    return None if extension is None else f"{code} needs the extension {extension}, which is not installed"
+
+
+def page_name(code: str) -> str:
+    """Return the name of a version's page in a language."""
+    return "record.html" if code == ENGLISH else f"record.{code}.html"
+
+
+def other_pages(code: str) -> list[tuple[str, str, str]]:
+    """Return code, name and page of each language that is here but this one."""
+    return [(other, language(other).name, page_name(other)) for other in languages() if other != code]
+
+
 @cache
-def language(code: Code) -> Language:
-    """Read a language's catalogue."""
-    with (CATALOGUES / f"{code}.mo").open("rb") as file:
+def language(code: str) -> Language:
+    """Read a language's catalogue.
+
+    Raises:
+        SpecRefused: its extension is not installed.
+    """
+    english = _catalogue(CATALOGUES / "en.mo", _Missing())
+    if code == ENGLISH:
+        return Language(code, "English", english)
+    found = plug_ins.find(GROUP, {}, code)
+    if found is None:
+        raise SpecRefused([Finding("language", code, absence(code) or code, ", ".join(languages()), "install it")])
+    translation = found.load(Translation)
+    return Language(code, translation.name, _catalogue(translation.catalogue, english), (translation.sheet,))
+
+
+def _catalogue(compiled: Path, beyond: NullTranslations) -> NullTranslations:
+    """Read a compiled catalogue; what it lacks is looked up in another."""
+    with compiled.open("rb") as file:
         catalogue = GNUTranslations(file)
-    catalogue.add_fallback(_Missing())
-    return Language(code, catalogue)
+    catalogue.add_fallback(beyond)
+    return catalogue
