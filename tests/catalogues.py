@@ -20,7 +20,6 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from privacy.games import results
-from tasks.records.page.language import CATALOGUES
 from tests.source_folders import EXTENSIONS, FOLDERS, ROOT
 
 SENTENCES: Final[dict[str, tuple[int, ...]]] = {
@@ -33,11 +32,7 @@ SENTENCES: Final[dict[str, tuple[int, ...]]] = {
     "FieldGroup": (1,),
 }
 """Which arguments of a call are sentences."""
-FILES: Final = {
-    path.stem: path
-    for folder in (CATALOGUES, *(ROOT / "extensions" / name for name in EXTENSIONS))
-    for path in sorted(folder.glob("*.po"))
-}
+FILES: Final = {path.stem: path for name in EXTENSIONS for path in sorted((ROOT / "extensions" / name).glob("*.po"))}
 """The catalogue of each language, as people write it."""
 _TEXT: Final = re.compile(r"""\b(?:tn?|texts?|says)\(\s*["']([\w.]+)["'](\s*~)?""")
 

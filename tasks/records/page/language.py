@@ -1,13 +1,14 @@
-"""The languages of pages: English, and those that extensions bring (`sudare.languages`), each a catalogue of gettext.
+"""The languages of pages: English, and those that extensions bring (`sudare.languages`), in catalogues of gettext.
 
 A catalogue has the texts of pages by key (context "text"), the names of a record's fields ("field") and of the parts
 of values ("part"), and without a context the sentences and codes of ours by their English. What is no message of
 ours, such as a publisher's own words, stays as it is and is marked with its language. What a catalogue lacks is shown
-in English. `make catalogues` compiles `.po`, which people write, into `.mo`, which the standard library reads.
+in English. `english.json` has the texts of pages by key; sentences are English as they stand in the source.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ from contracts.errors import Finding, SpecRefused
 from contracts.message import JoinedTexts, Message
 from tasks.records.charts.drawing import Drawing
 
-CATALOGUES: Final = Path(__file__).parent / "catalogues"
+_TEXTS: Final = Path(__file__).parent / "english.json"
 GROUP: Final = "sudare.languages"
 ENGLISH: Final = "en"
 TEXT: Final = "text"
@@ -85,11 +86,19 @@ class Language:
 
     def text(self, key: str, /, **slots: Any) -> Markup:
         """Return a text of a page; what fills its slots is escaped unless it is markup."""
-        return Markup(self.catalogue.pgettext(TEXT, key)).format(**self._filled(slots))
+        try:
+            told = self.catalogue.pgettext(TEXT, key)
+        except LookupError:
+            told = english_texts()[key][0]
+        return Markup(told).format(**self._filled(slots))
 
     def texts(self, key: str, number: int, /, **slots: Any) -> Markup:
         """Return a text of a page in the form that a number asks for."""
-        return Markup(self.catalogue.npgettext(TEXT, key, key, number)).format(**self._filled(slots))
+        try:
+            told = self.catalogue.npgettext(TEXT, key, key, number)
+        except LookupError:
+            told = english_texts()[key][number != 1]
+        return Markup(told).format(**self._filled(slots))
 
     def field(self, name: str) -> str:
         """Name a field as words."""
@@ -200,19 +209,20 @@ def language(code: str) -> Language:
     Raises:
         SpecRefused: its extension is not installed.
     """
-    english = _catalogue(CATALOGUES / "en.mo", _Missing())
     if code == ENGLISH:
-        return Language(code, "English", english)
+        return Language(code, "English", _Missing())
     found = plug_ins.find(GROUP, {}, code)
     if found is None:
         raise SpecRefused([Finding("language", code, absence(code) or code, ", ".join(languages()), "install it")])
     translation = found.load(Translation)
-    return Language(code, translation.name, _catalogue(translation.catalogue, english), (translation.sheet,))
-
-
-def _catalogue(compiled: Path, beyond: NullTranslations) -> NullTranslations:
-    """Read a compiled catalogue; what it lacks is looked up in another."""
-    with compiled.open("rb") as file:
+    with translation.catalogue.open("rb") as file:
         catalogue = GNUTranslations(file)
-    catalogue.add_fallback(beyond)
-    return catalogue
+    catalogue.add_fallback(_Missing())
+    return Language(code, translation.name, catalogue, (translation.sheet,))
+
+
+@cache
+def english_texts() -> dict[str, tuple[str, ...]]:
+    """Return the texts of pages in English by their keys: one, or one for the number 1 and one for all others."""
+    written = json.loads(_TEXTS.read_text(encoding="utf-8"))
+    return {key: (told,) if isinstance(told, str) else tuple(told) for key, told in written.items()}
