@@ -135,9 +135,10 @@ def _understand(arguments: list[str]) -> object:
             return error.exit_code
         context = getattr(error, "ctx", None)
         command = "sudare" if context is None else context.command_path
-        known = getattr(getattr(context, "command", None), "commands", {})
+        group = getattr(context, "command", None)
+        known = group.list_commands(context) if context and isinstance(group, TyperGroup) else ()
         meant = [name for name in getattr(error, "possibilities", None) or () if name.startswith("--")]
-        found, mended = _misunderstood(error), _suggestion(error, tuple(known), meant)
+        found, mended = _misunderstood(error), _suggestion(error, known, meant)
         raise UsageRefused(command, found, " or ".join([*meant, "what its help lists"]), mended) from error
 
 

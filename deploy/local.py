@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import yaml
 
+from contracts.plug_ins import absent_extension
 from deploy.postgres_server import find_binaries, free_port, postgres_server
 
 COMPOSE: Final = Path(__file__).with_name("compose.yaml")
@@ -110,6 +111,8 @@ def running(workspace: Path, data: Path, folder: Path, values: Mapping[str, str]
         RuntimeError: a service does not start.
     """
     services = yaml.safe_load(filled(COMPOSE.read_text(encoding="utf-8"), values))["services"]
+    if absent_extension("sudare.commands", "serve"):
+        del services["site"]
     ports = {name: str(free_port()) for name in ("prefect", "site")}
     with ExitStack() as stack:
         told = services[POSTGRES]["environment"]
@@ -208,7 +211,9 @@ def main() -> None:
     with TemporaryDirectory(prefix="sudare-local-") as logs:
         workspace = asked.workspace or Path(logs) / "workspace"
         with running(workspace.absolute(), asked.data.absolute(), Path(logs), values) as stack:
-            sys.stdout.write(f"Prefect http://{stack.address('prefect')}\nsite    http://{stack.address('site')}\n")
+            for name in ("prefect", "site"):
+                if name in stack.processes:
+                    sys.stdout.write(f"{name:8}http://{stack.address(name)}\n")
             sys.stdout.flush()
             if asked.command:
                 done = subprocess.run(stack.words(asked.command), env=stack.environment("worker"), check=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from contracts.errors import SpecRefused
 from contracts.plug_ins import OF_EXTENSIONS, RegisteredName, absent_extension, registered
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 GROUP: Final = "sudare.observers"
 _PUBLIC: Final = (BudgetExceeded, LedgerRefusal, SpecRefused)
 _ANY_OTHER: Final = "refused"
+_ToldT = TypeVar("_ToldT")
 
 
 class Observer(ABC):
@@ -98,7 +99,8 @@ def observed(
     Privacy: observers hear declarations and what is published; of an error its class where spec and ledger alone
         decide it, and else one fixed word, since the class of a broken gate or an unreadable source is its outcome.
     """
-    observers = [kind(request, workspace, began) for kind in _wanted(workspace)]
+    observers: list[Observer] = []
+    _tell(_wanted(workspace), lambda kind: observers.append(kind(request, workspace, began)))
     _tell(observers, lambda observer: observer.begin())
     try:
         outcome = work()
@@ -124,9 +126,10 @@ def _wanted(workspace: Workspace) -> list[type[Observer]]:
     return [kind for kind in kinds if kind.is_wanted(workspace)]
 
 
-def _tell(observers: Sequence[Observer], said: Callable[[Observer], None]) -> None:
+def _tell(observers: Sequence[_ToldT], said: Callable[[_ToldT], None]) -> None:
     for observer in observers:
         try:
             said(observer)
         except Exception as error:  # noqa: BLE001 - whatever an observer does, the run goes on
-            logger.warning("%s: it could not be told of the run (%s)", type(observer).__name__, type(error).__name__)
+            name = (observer if isinstance(observer, type) else type(observer)).__name__
+            logger.warning("%s: it could not be told of the run (%s)", name, type(error).__name__)

@@ -35,7 +35,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # scikit-learn asks a process of its own how many cores there are.
-os.environ.setdefault("LOKY_MAX_CPU_COUNT", str(os.cpu_count() or 1))
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
 # A process of the suite holds a million objects that stay: tests and their code. Looking for garbage among them took
 # up to a quarter of its time: what collecting makes is set aside (below), and the rest is looked through less often.

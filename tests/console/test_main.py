@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from typer.core import TyperGroup
 from console import errors
 from console.commands import COMMANDS, GROUP, GROUPS, DeferredCommand, summary_of
 from console.main import root_command
-from contracts import plug_ins
 from contracts.errors import (
     ContractRefused,
     Finding,
@@ -118,37 +116,6 @@ def test_no_word_of_a_help_text_is_taken_for_markup(table: dict[str, str]) -> No
         command = DeferredCommand(name, place).command
         texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
         assert [text for text in texts if text and Text.from_markup(text).plain != text] == [], name
-
-
-def test_a_command_of_an_extension_that_is_not_installed_is_refused_with_its_name(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plug_ins, "registered", lambda group: ())
-    said = typed("witness", "folder")
-    assert said.code == 2
-    assert "needs the extension sudare_keys, which is not installed" in said.err
-    assert "witness" not in typed("--help").out
-
-
-def test_a_registered_command_that_cannot_be_read_is_told_with_its_place(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    point = EntryPoint("weigh", "no_such_package:weigh", "sudare.commands")
-    monkeypatch.setattr(plug_ins, "registered", lambda group: (point,))
-    said = typed("weigh")
-    assert said.code == 1
-    assert "registered as 'no_such_package:weigh' (ModuleNotFoundError)" in said.err
-
-
-def test_a_command_in_a_group_of_an_extension_that_is_not_installed_is_refused_by_its_name(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Help lists what is installed."""
-    monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
-    said = typed("releases", "catalog", "--to", "catalog.json")
-    assert said.code == 2
-    assert "which needs the extension sudare_exchange, which is not installed" in said.err
-    assert "catalog" not in typed("releases", "--help").out
 
 
 def test_a_place_without_a_docstring_is_named() -> None:
@@ -299,13 +266,14 @@ def test_a_command_of_a_deleted_extension_is_refused_by_the_extension_s_name(
 ) -> None:
     """Exit 2; help does not list it. Nothing else is missed."""
     monkeypatch.setitem(sys.modules, extension, None)
-    said = typed(name)
+    *group, command = name.split(".")
+    said = typed(*group, command)
     assert said.code == 2
-    assert f"{name}, which needs the extension {extension}, which is not installed" in said.err
-    assert typed(name, "--json").json["error"]["kind"] == "UsageRefused"
-    listed = typed("--help")
+    assert f"'{command}', which needs the extension {extension}, which is not installed" in said.err
+    assert typed(*group, command, "--json").json["error"]["kind"] == "UsageRefused"
+    listed = typed(*group, "--help")
     assert listed.code == 0
-    assert f"│ {name} " not in listed.out
+    assert f"│ {command} " not in listed.out
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,17 @@ class Breaking(Listening):
         raise RuntimeError("a row says 4711")
 
 
+class Unmade(Listening):
+    """Cannot be made."""
+
+    def __init__(self, request: Request, workspace: Workspace, began: int) -> None:
+        raise RuntimeError("a row says 4711")
+
+
 @pytest.fixture(autouse=True)
-def _two_observers(monkeypatch: pytest.MonkeyPatch) -> None:
+def _three_observers(monkeypatch: pytest.MonkeyPatch) -> None:
     heard.clear()
-    points = [EntryPoint(name, f"{__name__}:{name}", observers.GROUP) for name in ("Breaking", "Listening")]
+    points = [EntryPoint(name, f"{__name__}:{name}", observers.GROUP) for name in ("Unmade", "Breaking", "Listening")]
     monkeypatch.setattr(observers, "registered", lambda group: points)
 
 
@@ -76,7 +83,8 @@ def test_an_observer_hears_of_the_run_and_one_that_breaks_is_a_warning(
 ) -> None:
     assert observed(REQUEST, workspace(tmp_path), STEPS, 7, lambda: OUTCOME) is OUTCOME
     assert heard == [("made", 7), ("made", 7), ("begin",), ("end", OUTCOME, STEPS)]
-    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
+    assert "Unmade: it could not be told of the run (RuntimeError)" in caplog.text
     assert "Breaking: it could not be told of the run (RuntimeError)" in caplog.text
     assert "4711" not in caplog.text
 

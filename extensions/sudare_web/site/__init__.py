@@ -7,5 +7,5 @@ Where to look:
     releases, version, comparison           what was published
     accounts, burn_down                     what it cost
     journal                                 what the ledger wrote down, with proofs
-    folders, tables, desk                   reading a version's folder, and work that takes long
+    tables, desk                            first rows of a table, and work that takes long
 """

@@ -104,7 +104,7 @@ def readable(source: Source, contract: Contract) -> list[str]:
     formats = stored_formats(source.format)
     if formats:
         return linked_gates(formats, contract)
-    own = source.path if isinstance(source.path, Address) and source.format not in one else None
+    own = source.path if source.format not in one and isinstance(source.path, Address) else None
     typed = (source.files or source.format) in ("parquet", "duckdb", "postgresql") or (own is not None and own.typed)
     stored = [UNROUNDED if source.select else TYPED, *exact(contract)] if typed else []
     if source.files is not None:

@@ -32,6 +32,7 @@ def take(request: pytest.FixtureRequest) -> Take:
     return staged
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("name", ["pid", "klant"])
 def test_ids_that_repeat_where_rows_are_units_want_a_yes(tmp_path: Path, take: Take, name: str) -> None:
     found = look(tmp_path, f"left_out: [{name}]\n{ROW}", {name: PEOPLE}, take=take, engine="clickhouse")
@@ -39,6 +40,7 @@ def test_ids_that_repeat_where_rows_are_units_want_a_yes(tmp_path: Path, take: T
     assert found.asks(SHARE)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("name", "values"), NO_IDS)
 def test_no_yes_is_wanted_for_columns_that_are_no_ids(
     tmp_path: Path, take: Take, name: str, values: list[Any]

@@ -31,6 +31,8 @@ from tests.extensions.sudare_keys.witness_processes import COMMAND, RunningWitne
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED
 
+pytestmark = pytest.mark.services
+
 SIGNER = Signer(SEED)
 
 

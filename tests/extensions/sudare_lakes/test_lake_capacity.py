@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import sudare_lakes.addresses  # noqa: F401 - the kind under test
 from tests.console.conftest import Place
 from tests.console.test_capacity import typed_without
+
+pytestmark = pytest.mark.services
 
 
 def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:

@@ -46,6 +46,10 @@ def test_its_line_of_help_is_the_first_paragraph_of_its_docstring_and_no_word_is
     assert [text for text in texts if text and Text.from_markup(text).plain != text] == []
 
 
+def test_a_command_that_is_misspelled_is_meant(typed: Typed) -> None:
+    assert "serve" in typed("srve").err.split("do:")[1]
+
+
 @pytest.mark.services
 def test_the_list_of_commands_imports_none_of_it() -> None:
     code, modules = modules_after("--help")

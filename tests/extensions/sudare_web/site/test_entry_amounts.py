@@ -7,7 +7,7 @@ from decimal import Decimal
 from fastapi.testclient import TestClient
 
 from privacy.ledger.entries import GENESIS, Entry
-from sudare_web.site.entry_amounts import readable
+from sudare_web.site.journal import readable
 
 
 def test_amounts_of_an_entry_are_read_as_shares_and_decimals(client: TestClient) -> None:

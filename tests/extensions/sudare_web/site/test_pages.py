@@ -158,6 +158,7 @@ def test_a_record_that_says_no_loss_has_no_sentence_about_people(values: dict[st
     assert people_of(values) is None
 
 
+@pytest.mark.services
 def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient) -> None:
     """The same words and numbers as in record.html, in both languages."""
     for language, name in (("ja", "record.ja.html"), ("en", "record.html")):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from fastapi.testclient import TestClient
 
 from sudare_web.serve import make_site
 from sudare_web.site.app import make_app
 from tests.console.conftest import Place
 from tests.console.test_statistics_versions import NAME, twice
+
+pytestmark = pytest.mark.services
 
 __all__ = ["twice"]
 
