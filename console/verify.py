@@ -15,6 +15,7 @@ from console.pinned_keys import key_to_verify_with
 from console.progress import shown
 from console.render import answer
 from contracts.errors import Finding, SpecRefused
+from contracts.plug_ins import names
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.environment import user_folder
 from tasks.verification.outcomes import (
@@ -86,7 +87,7 @@ OwnPage = Annotated[
     typer.Option(
         "--page",
         metavar="FILE",
-        help="Write your own page of the verified record; FILE.ja.html for the Japanese one.",
+        help="Write your own page of the verified record; FILE.CODE.html in another language that is installed.",
     ),
 ]
 
@@ -167,9 +168,12 @@ def _page_of(file: Path, version: Path) -> str:
     if version in (at := file.absolute().resolve()).parents or file.exists() or not at.parent.is_dir():
         allowed = "a new file in a folder that is there, outside the version"
         raise SpecRefused([Finding("sudare verify", "--page", str(file), allowed, "name another file")])
-    from tasks.records.page.page import PAGES
+    from tasks.records.page.language import ENGLISH, GROUP, absence, page_name
 
-    return PAGES["ja" if file.name.endswith(".ja.html") else "en"]
+    code = next((each for each in names(GROUP) if file.name.endswith(f".{each}.html")), ENGLISH)
+    if (lacking := absence(code)) is not None:
+        raise SpecRefused([Finding("sudare verify", "--page", lacking, "a language that is installed", "install it")])
+    return page_name(code)
 
 
 def _write_page(file: Path, page: bytes) -> None:

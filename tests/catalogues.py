@@ -20,8 +20,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from privacy.games import results
-from tasks.records.page.language import CATALOGUES, LANGUAGES
-from tests.source_folders import FOLDERS, ROOT
+from tests.source_folders import EXTENSIONS, FOLDERS, ROOT
 
 SENTENCES: Final[dict[str, tuple[int, ...]]] = {
     "message": (0,),
@@ -33,11 +32,15 @@ SENTENCES: Final[dict[str, tuple[int, ...]]] = {
     "FieldGroup": (1,),
 }
 """Which arguments of a call are sentences."""
+FILES: Final = {path.stem: path for name in EXTENSIONS for path in sorted((ROOT / "extensions" / name).glob("*.po"))}
+"""The catalogue of each language, as people write it."""
 _TEXT: Final = re.compile(r"""\b(?:tn?|texts?|says)\(\s*["']([\w.]+)["'](\s*~)?""")
 
 _QUOTED: Final = re.compile(r"""["']([\w.]+)["']""")
 
 Id = str | tuple[str, str]
+Entry = tuple[str, Id]
+"""Context, empty for a sentence, and id."""
 
 
 def sentences() -> dict[Id, str]:
@@ -123,11 +126,25 @@ class Entries(Catalog):
 def catalogue(code: str) -> Entries:
     """Read a language's catalogue, as translators write it."""
     entries = Entries(code, header_comment="", fuzzy=False)
-    with (CATALOGUES / f"{code}.po").open("rb") as file:
+    with FILES[code].open("rb") as file:
         for entry in read_po(file, locale=code):
             if entry.id:
                 entries.add(entry.id, entry.string, context=entry.context)
     return entries
+
+
+def told(code: str) -> dict[Entry, tuple[str, ...]]:
+    """Return the forms of each text of a language, by context and id."""
+    return {
+        (entry.context or "", entry.id if isinstance(entry.id, str) else tuple(entry.id)): forms(entry.string)
+        for entry in catalogue(code)
+        if entry.id
+    }
+
+
+def forms(text: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the forms of a text, one for each plural."""
+    return (text,) if isinstance(text, str) else tuple(text)
 
 
 def compiled(code: str) -> bytes:
@@ -139,22 +156,19 @@ def compiled(code: str) -> bytes:
 
 def write(entries: Entries, code: str) -> None:
     """Write a catalogue in both forms, sorted, so that changes of two people meet rarely."""
-    with (CATALOGUES / f"{code}.po").open("wb") as file:
+    with FILES[code].open("wb") as file:
         write_po(file, entries, width=0, sort_output=True)
-    (CATALOGUES / f"{code}.mo").write_bytes(compiled(code))
+    FILES[code].with_suffix(".mo").write_bytes(compiled(code))
 
 
 def update() -> None:
-    """Add the sentences that catalogues lack, without a translation, and take out those that nothing says."""
+    """Take out the sentences that nothing says any more."""
     said, words = sentences(), constants() | stored()[1]
-    for code in LANGUAGES:
+    for code in FILES:
         entries = catalogue(code)
         for entry in list(entries):
             if entry.id and not entry.context and entry.id not in said and entry.id not in words:
                 entries.delete(entry.id)
-        for id in {**said, **dict.fromkeys(stored()[1])} if code != "en" else ():
-            if id not in entries:
-                entries.add(id, "" if isinstance(id, str) else ("",))
         write(entries, code)
 
 

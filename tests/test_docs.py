@@ -1,4 +1,4 @@
-"""The manual holds together: its links, its menu, its glossary, and the numbers that a page works out."""
+"""The manual holds together: its links, its menu, and the numbers that a page works out."""
 
 from __future__ import annotations
 
@@ -159,15 +159,6 @@ def test_a_cell_of_a_table_holds_a_phrase_and_no_paragraph() -> None:
         cells = (re.sub(r"\]\([^)]*\)", "]", cell).strip() for line in lines for cell in line.split("|"))
         long += [f"{page.name}: {cell[:60]}" for cell in cells if len(cell) > 190]
     assert long == []
-
-
-def test_the_glossary_has_each_word_once_in_order_with_one_sentence() -> None:
-    table = (DOCS / "glossary.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "][1:]
-    words = [row[0].strip("`").lower() for row in rows]
-    assert len(words) > 100
-    assert words == sorted(set(words), key=lambda word: re.sub("[^a-z]", " ", anchor(word)))
-    assert [row[0] for row in rows if not row[1].endswith(".") or re.search(r"[.!?] [A-Z]", row[1])] == []
 
 
 def test_the_beliefs_of_the_guarantees_are_those_of_the_record() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from tasks.records.page.language import LANGUAGES, Code, language
+from tasks.records.page.language import ENGLISH, language, languages
 from tasks.records.page.style import FOLDER as PAGE_FOLDER
 from tasks.records.page.style import style
 from tasks.storage.duckdb_session import trouble
@@ -19,9 +19,9 @@ from tasks.validation.misfits import ColumnMisfits, Misfits
 _FOLDER: Final = Path(__file__).parent
 
 
-def page_file(folder: Path, code: Code = "en") -> Path:
+def page_file(folder: Path, code: str = ENGLISH) -> Path:
     """Return where the page of a run's folder lies."""
-    return folder / ("misfits.private.html" if code == "en" else f"misfits.private.{code}.html")
+    return folder / ("misfits.private.html" if code == ENGLISH else f"misfits.private.{code}.html")
 
 
 def write_misfits(found: Misfits, *, release: str, share: Fraction, folder: Path) -> Path:
@@ -38,7 +38,7 @@ def write_misfits(found: Misfits, *, release: str, share: Fraction, folder: Path
         SudareError: the folder cannot be written.
     Privacy: private files, mode 0600, in a folder of mode 0700.
     """
-    for code in LANGUAGES:
+    for code in languages():
         path = page_file(folder, code)
         try:
             path.unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def write_misfits(found: Misfits, *, release: str, share: Fraction, folder: Path
     return page_file(folder)
 
 
-def misfits_page(found: Misfits, *, release: str, share: Fraction, code: Code = "en") -> str:
+def misfits_page(found: Misfits, *, release: str, share: Fraction, code: str = ENGLISH) -> str:
     """Render how the rows fit; every text is escaped.
 
     Privacy: private.
@@ -66,7 +66,7 @@ def misfits_page(found: Misfits, *, release: str, share: Fraction, code: Code = 
         left_out=[each.column for each in found.above(share) if each.is_key],
         linked=any(each.is_key for each in found.columns),
         columns=[_row(each, share) for each in (*found.columns, *found.clips)],
-        others=[(other, "日本語" if other == "ja" else "English") for other in LANGUAGES if other != code],
+        others=[(other, language(other).name) for other in languages() if other != code],
         file=lambda other: page_file(Path(), other).name,
         style=style(PAGE_FOLDER / "record.css"),
     )

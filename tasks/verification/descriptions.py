@@ -2,7 +2,7 @@
 
 `deployment.yaml`, `lineage.json` and `label.html` are made from record.json alone. Their main numbers are compared
 with the record's whatever made them. Where the very code that made them runs here (`pages.words_of_this_code`), they
-are made again and compared byte for byte. record.html and record.ja.html show the data too: `pages.check_pages`.
+are made again and compared byte for byte. The pages of the record show the data too: `pages.check_pages`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tasks.records.explanation import RecordExplanation
 from tasks.records.model.release_statement import Manifest
 from tasks.records.strict_json import LARGEST_JSON, read_json, shown
 from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.record_identity import DESCRIPTIONS
+from tasks.verification.record_identity import DESCRIPTIONS, TRANSLATED
 
 _MISDESCRIBED: Final = "the description says something else than the record: go by the record"
 _LABELLED: Final = re.compile(r'<data value="([^"<]{1,80})">')
@@ -39,7 +39,7 @@ def check_descriptions(
         sound: names of the files whose checksums hold; others are not opened.
         again: whether this code made them, so that they must be the same byte for byte.
     """
-    missing = sorted(DESCRIPTIONS - set(manifest.files))
+    missing = sorted(DESCRIPTIONS - TRANSLATED - set(manifest.files))
     findings = [
         Finding(name, "the file", "nothing", "a description of the version", _MISDESCRIBED) for name in missing
     ]

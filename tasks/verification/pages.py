@@ -1,7 +1,7 @@
-"""Rule 10, the pages: record.html and record.ja.html are rendered again from record.json and the data files.
+"""Rule 10, the pages: record.html and its translations are rendered again from record.json and the data files.
 
 A page is a function of what is published. Where the very code that rendered it runs here, with the same libraries on
-the same kind of machine, both pages must be the same byte for byte. Otherwise they are words by other code: they are
+the same kind of machine, the pages must be the same byte for byte. Otherwise they are words by other code: they are
 not compared, and the report says to go by the statement, which is record.json. No page holds a script, whatever code
 its publisher names.
 """
@@ -14,10 +14,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from contracts.errors import Finding
+from contracts.plug_ins import OF_EXTENSIONS
 from tasks.records.explanation import RecordExplanation
 from tasks.records.model.declarations import SoftwareStatement
 from tasks.records.model.release_statement import Manifest
-from tasks.records.page.page import PAGES, prepare, public_pages
+from tasks.records.page.language import GROUP, absence, languages, page_name
+from tasks.records.page.page import prepare, public_pages
 from tasks.records.software import software
 from tasks.records.strict_json import shown
 from tasks.verification.files.version_folder import VersionFolder, read_published
@@ -75,8 +77,14 @@ def render(folder: VersionFolder, explanation: RecordExplanation, manifest: Mani
     return public_pages(explanation, prepare(explanation, lambda name: read_published(folder, manifest, name)))
 
 
+def unreadable(manifest: Manifest) -> dict[str, str]:
+    """Return the pages of a version in languages that are not installed, and what each needs."""
+    lacking = {page_name(code): absence(code) for code in OF_EXTENSIONS[GROUP]}
+    return {name: needed for name, needed in sorted(lacking.items()) if needed is not None and name in manifest.files}
+
+
 def check_pages(folder: VersionFolder, explanation: RecordExplanation, manifest: Manifest) -> list[Finding]:
-    """Render both pages again and compare them.
+    """Render the pages again and compare them.
 
     Args:
         folder: the version's folder; every file was checked by the rules before.
@@ -85,7 +93,7 @@ def check_pages(folder: VersionFolder, explanation: RecordExplanation, manifest:
     Raises:
         TooMuchWork: the texts of the record ask for more terms than are left.
     """
-    missing = [name for name in PAGES.values() if name not in manifest.files]
+    missing = [name for name in map(page_name, languages()) if name not in manifest.files]
     if missing:
         return [Finding(name, "the file", "nothing", "a page of the version", _REWRITTEN) for name in missing]
     findings = []

@@ -21,6 +21,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.spreadsheet import formula_problem
 from contracts.errors import Finding
 from contracts.periods.redraw import due_run_key
+from contracts.plug_ins import OF_EXTENSIONS
 from contracts.release.exchange_forms import EXCHANGE
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.approval_statements import about, unsound
@@ -38,7 +39,9 @@ from tasks.verification.inclusion import JournalledRun
 
 ProductT = TypeVar("ProductT", bound=BaseModel)
 FIXED_FILES: Final = frozenset({"record.json", "record.html", "croissant.json"})
-DESCRIPTIONS: Final = frozenset({"record.ja.html", "label.html", "deployment.yaml", "lineage.json"})
+TRANSLATED: Final = frozenset(f"record.{code}.html" for code in OF_EXTENSIONS["sudare.languages"])
+"""The record's page in the languages of extensions, which not every publisher has installed."""
+DESCRIPTIONS: Final = frozenset({"label.html", "deployment.yaml", "lineage.json"}) | TRANSLATED
 """The record for other readers."""
 _PREDICATE: Final = "as the predicate in MANIFEST.json says"
 _RELEASED: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){0,3}((a|b|rc|\.post|\.dev)[0-9]{1,6}){0,3}")

@@ -20,8 +20,8 @@ from tasks.records.strict_json import printable, shown
 from tasks.verification.catalogue_digests import check_whole
 from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files.version_folder import VersionFolder
-from tasks.verification.outcomes import EXCHANGE_WORDS, NOT_COMPARED, Words
-from tasks.verification.pages import check_pages, check_passive, render, words_of_this_code
+from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, NOT_COMPARED, Words
+from tasks.verification.pages import check_pages, check_passive, render, unreadable, words_of_this_code
 
 _TWICE: Final = "what follows from the rest of a version is not stated again: go by the rest"
 
@@ -56,14 +56,15 @@ def check_words(
     findings = check_descriptions(folder, told, manifest, sound, again=again and complete)
     if complete:
         findings += _check_own(record, proof, manifest)
-    uncompared: tuple[str, ...] = ()
+    lacking = unreadable(manifest)
+    uncompared = tuple(f"{FILES_NOT_COMPARED}: {name}: {needed}" for name, needed in lacking.items())
     if complete and record.replay.exchange:
         from tasks.verification.exchange_checks import check_exchange  # for the few versions that have any
 
-        wrong, uncompared = check_exchange(folder, told, manifest, again=again)
+        wrong, others = check_exchange(folder, told, manifest, again=again)
         findings += wrong
-    if not (again and complete):
-        findings += check_passive(folder, manifest, sound)
+        uncompared += others
+    findings += check_passive(folder, manifest, sound & {*lacking} if again and complete else sound)
     wanted = render(folder, told, manifest)[page] if page is not None and complete else None
     if not again:
         unread = (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange else []))

@@ -27,8 +27,10 @@ from flows.outcome import Outcome
 from flows.prefect_runs.prefect_server import PrefectServer, stop_lasting
 from flows.release import Unattended, in_prefect
 from tasks.records.explanation import published_explanation
+from tasks.records.page.language import languages
 from tasks.storage.workspace.settings import Workspace
 from tasks.validation.misfits import ColumnMisfits, Misfits
+from tasks.validation.misfits_page import page_file
 from tests.conftest import served_by
 from tests.console.conftest import COMMAND, Said, Typed
 
@@ -231,14 +233,12 @@ def test_a_gate_that_breaks_is_told_and_leaves_no_entry(county: County, typed: T
     assert _journal(county) == before
 
 
-def test_the_pages_are_for_their_owner_alone_in_both_languages(county: County, typed: Typed) -> None:
+def test_the_pages_are_for_their_owner_alone_in_each_language(county: County, typed: Typed) -> None:
     page = Path(typed("check", str(county.spec("wrong", HIGH="49")), "--json", at=county.workspace).json["page"])
     assert page.is_relative_to(county.workspace.private)
-    japanese = page.with_name("misfits.private.ja.html")
-    assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in (page, japanese)} == {"0o600"}
-    assert "48 %" in page.read_text()
-    assert "切り詰め" in japanese.read_text()
-    assert "48 %" in japanese.read_text()
+    pages = [page_file(page.parent, code) for code in languages()]
+    assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in pages} == {"0o600"}
+    assert all("48 %" in each.read_text() for each in pages)
 
 
 @pytest.mark.usefixtures("served")

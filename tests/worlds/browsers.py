@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from deploy.gallery import BROWSERS
+from tasks.records.page.language import languages
 from tests.worlds.accessibility import findings
 
 CHROMIUM = next((path for name in BROWSERS if (path := shutil.which(name))), None)
@@ -21,11 +22,13 @@ PHONE, DESK = (390, 844), (1200, 900)
 LONG = 120_000
 """How long a page may take beside other tests [milliseconds]; only a failure waits it out."""
 Scheme = Literal["light", "dark"]
+OTHER = languages()[-1]
+"""A language beside English, where one is installed."""
 WAYS: tuple[tuple[tuple[int, int], Scheme, str], ...] = (
     (PHONE, "light", "en"),
     (DESK, "dark", "en"),
-    (PHONE, "dark", "ja"),
-    (DESK, "light", "ja"),
+    (PHONE, "dark", OTHER),
+    (DESK, "light", OTHER),
 )
 """Every pair of a size, of colours and of a language: a finding that needs all three of one kind would be missed."""
 

@@ -14,8 +14,8 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from contracts.errors import SudareError
 from sudare_web.site.asking import NotThere, Page, Site
 from sudare_web.site.guard import SANDBOXED
-from sudare_web.site.rendering import LANGUAGES, render
-from tasks.records.page.language import Code
+from sudare_web.site.rendering import render
+from tasks.records.page.language import ENGLISH, languages
 from tasks.storage.workspace.run_folder import UnexpectedError, sheltered
 
 _LANGUAGE_COOKIE: Final = "sudare_lang"
@@ -32,7 +32,7 @@ _KINDS: Final = {
 LARGEST: Final = 2**62
 ReleaseInPath = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 PlaceInPath = Annotated[int, InPath(ge=0, le=LARGEST)]
-PageMaker = Callable[[Code], Page]
+PageMaker = Callable[[str], Page]
 Opened = Callable[[], tuple[int, str, str | None]]
 
 
@@ -72,7 +72,7 @@ class PageRoutes:
         query, lang = request.query_params, _language(request)
         html = render(self._site, lang, page, path=path, query=dict(query), root=root)
         answer = Response(html, status_code=status, media_type="text/html")
-        if query.get("lang") in LANGUAGES:
+        if query.get("lang") in languages():
             answer.set_cookie(
                 _LANGUAGE_COOKIE,
                 lang,
@@ -101,10 +101,10 @@ class PageRoutes:
         return self.trouble(request, HTTPStatus.NOT_FOUND) if answer is None else answer
 
 
-def _language(request: Request) -> Code:
+def _language(request: Request) -> str:
     """Return the language that a reader asks for, or asked for before."""
     asked = request.query_params.get("lang") or request.cookies.get(_LANGUAGE_COOKIE, "")
-    return "ja" if asked == "ja" else "en"
+    return asked if asked in languages() else ENGLISH
 
 
 def _file(request: Request, descriptor: int, name: str, digest: str | None) -> Response:

@@ -26,7 +26,7 @@ from sudare_web.site.asking import NotThere, Page, Site
 from sudare_web.site.guard import Guard
 from sudare_web.site.place_sums import add_place_sums
 from sudare_web.site.public_address import is_our_host
-from tasks.records.page.language import Code, language
+from tasks.records.page.language import language
 from tasks.records.page.style import PALETTE
 
 _STATIC: Final = Path(__file__).parent / "static"
@@ -152,7 +152,7 @@ def _add_accounts(app: FastAPI, site: Site, answering: PageRoutes) -> None:
     @app.get("/account")
     @app.get("/api/account")
     def account(request: Request, name: TextQuery, before: NumberQuery | None = None) -> Response:
-        def make(lang: Code) -> Page:
+        def make(lang: str) -> Page:
             return accounts.account_page(site, name, before=before, says=language(lang).text)
 
         return answering.page(request, make)

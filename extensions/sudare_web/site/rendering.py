@@ -20,10 +20,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from privacy.ledger.entries import KINDS
 from privacy.ledger.journal.signing import key_id
 from sudare_web.site.asking import Page, Site
-from tasks.records.page.language import Code, language
+from tasks.records.page.language import language, languages
 from tasks.records.page.words import at_most
 
-LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
 _PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier", "spine")
 _STUDIO: Final = ("studio", "/studio")
@@ -35,7 +34,7 @@ _SECTIONS: Final = {"accounts": "accounts", "account": "accounts", "journal": "j
 }
 
 
-def render(site: Site, lang: Code, page: Page, *, path: str, query: Mapping[str, str], root: str = "") -> str:
+def render(site: Site, lang: str, page: Page, *, path: str, query: Mapping[str, str], root: str = "") -> str:
     """Render a page.
 
     Args:
@@ -57,7 +56,7 @@ def render(site: Site, lang: Code, page: Page, *, path: str, query: Mapping[str,
             tn=words.texts,
             say=words.say,
             lang=lang,
-            languages=LANGUAGES.items(),
+            languages=[(code, language(code).name) for code in languages()],
             root=root,
             link=lambda path, **query: link(f"{root}{path}", **query),
             in_language=lambda code: link(path, **{**query, "lang": code}),

@@ -13,7 +13,7 @@ from sudare_web.site.asking import NotThere, Page, Site
 from sudare_web.site.desk import Answer
 from sudare_web.site.releases import version_object
 from sudare_web.site.tables import preview
-from tasks.records.page.language import Code
+from tasks.records.page.language import ENGLISH, page_name
 from tasks.records.page.words import guessed, right_guesses, share
 from tasks.records.sentences import ANY_COLUMN
 from tasks.records.values import Values
@@ -49,13 +49,12 @@ def version_page(site: Site, release: str, number: int) -> Page:
     return Page("version", told)
 
 
-def record_page(site: Site, release: str, number: int, *, lang: Code) -> Page:
+def record_page(site: Site, release: str, number: int, *, lang: str) -> Page:
     """Frame the record's own page, in the reader's language where it has one."""
     folder = folder_of(site, release, number)
-    pages = [name for name in ("record.ja.html", "record.html") if name in folder.files]
-    if not pages:
+    chosen = next((name for name in (page_name(lang), page_name(ENGLISH)) if name in folder.files), None)
+    if chosen is None:
         raise NotThere
-    chosen = pages[0] if lang == "ja" else pages[-1]
     return Page("record", {**head_of(site, folder), "page": chosen})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -14,22 +13,21 @@ from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
 from sudare_web.site.rendering import template_environment
-from tasks.records.page.language import Code, language
+from tasks.records.page.language import ENGLISH, language, languages
 
-LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "ja": "日本語"}
 LANGUAGE_COOKIE: Final = "sudare_lang"
 """The same as the review site's, which stands beside the studio."""
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 _BAR_WIDTH: Final = 1000
 
 
-def language_of(request: Request) -> Code:
+def language_of(request: Request) -> str:
     """Say in which language somebody reads."""
     asked = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE, "")
-    return "ja" if asked == "ja" else "en"
+    return asked if asked in languages() else ENGLISH
 
 
-def piece(template: str, code: Code, **parts: Any) -> str:
+def piece(template: str, code: str, **parts: Any) -> str:
     """Draw a template.
 
     Args:
@@ -41,7 +39,13 @@ def piece(template: str, code: Code, **parts: Any) -> str:
     drawn: str = (
         _environment()
         .get_template(f"{template}.html.j2")
-        .render(t=lang.text, say=lang.say, lang=code, languages=LANGUAGES.items(), **parts)
+        .render(
+            t=lang.text,
+            say=lang.say,
+            lang=code,
+            languages=[(each, language(each).name) for each in languages()],
+            **parts,
+        )
     )
     return drawn.encode("utf-8", "backslashreplace").decode()  # a name on a disk may be no text
 
@@ -62,7 +66,7 @@ def page(request: Request, template: str, status: int = HTTPStatus.OK, **parts: 
     query = {key: value for key, value in request.query_params.items() if key not in ("lang", "token")}
     drawn = piece(template, code, query=query, path=request.url.path, root=root_of(request), **parts)
     answer = HTMLResponse(drawn, status_code=status)
-    if request.query_params.get("lang") in LANGUAGES:
+    if request.query_params.get("lang") in languages():
         answer.set_cookie(LANGUAGE_COOKIE, code, max_age=_YEAR_SECONDS, httponly=True, samesite="lax")
     return answer
 

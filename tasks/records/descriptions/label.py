@@ -16,6 +16,7 @@ from tasks.records.explanation import RecordExplanation
 from tasks.records.model.record_kinds import record_part
 from tasks.records.page import words
 from tasks.records.page.budget_view import budget_bar, budget_shares
+from tasks.records.page.language import ENGLISH, other_pages
 from tasks.records.page.style import style
 from tasks.records.public_text import plain, public_field, says_anything, sentence
 from tasks.records.relations import kept_relations
@@ -55,6 +56,7 @@ def label_html(explanation: RecordExplanation) -> bytes:
         people=_people(values),
         mechanism=_short(sentence(values, "noise.mechanism")),
         sampler=_short("; ".join(map(plain, values["noise.samplers"]))),
+        others=other_pages(ENGLISH),
         style=style(FOLDER / "label.css"),
     )
     return page.encode()

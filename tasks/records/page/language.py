@@ -1,29 +1,32 @@
-"""The languages of pages: one catalogue of messages a language, in the form of GNU gettext.
+"""The languages of pages: English, and those that extensions bring (`sudare.languages`), in catalogues of gettext.
 
 A catalogue has the texts of pages by key (context "text"), the names of a record's fields ("field") and of the parts
 of values ("part"), and without a context the sentences and codes of ours by their English. What is no message of
-ours, such as a publisher's own words, stays as it is and is marked with its language. Translators write `ja.po`;
-`make catalogues` compiles it into `ja.mo`, which the standard library reads.
+ours, such as a publisher's own words, stays as it is and is marked with its language. What a catalogue lacks is shown
+in English. `english.json` has the texts of pages by key; sentences are English as they stand in the source.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from contracts import plug_ins
+from contracts.errors import Finding, SpecRefused
 from contracts.message import JoinedTexts, Message
 from tasks.records.charts.drawing import Drawing
 
-CATALOGUES: Final = Path(__file__).parent / "catalogues"
-Code = Literal["en", "ja"]
-LANGUAGES: Final[tuple[Code, ...]] = ("en", "ja")
+_TEXTS: Final = Path(__file__).parent / "english.json"
+GROUP: Final = "sudare.languages"
+ENGLISH: Final = "en"
 TEXT: Final = "text"
 FIELD: Final = "field"
 PART: Final = "part"
@@ -46,33 +49,63 @@ class _Missing(NullTranslations):
 
 
 @dataclass(frozen=True)
+class Translation:
+    """What an extension registers under a language's code.
+
+    Args:
+        name: the language's own name.
+        catalogue: its compiled catalogue.
+        sheet: the style sheet that comes after those of English pages: fonts, and rules for lines.
+    """
+
+    name: str
+    catalogue: Path
+    sheet: Path
+
+
+@dataclass(frozen=True)
 class Language:
     """One language of pages.
 
     Args:
         code: BCP 47 tag.
-        catalogue: its messages; looking up what is not there raises `LookupError`.
+        name: its own name.
+        catalogue: its messages; looking up a sentence that is not there raises `LookupError`.
+        sheets: its style sheets, besides those of English pages.
     """
 
-    code: Code
+    code: str
+    name: str
     catalogue: NullTranslations
+    sheets: tuple[Path, ...] = ()
 
     @property
     def own(self) -> bool:
         """Whether this is the language that messages are written in."""
-        return self.code == "en"
+        return self.code == ENGLISH
 
     def text(self, key: str, /, **slots: Any) -> Markup:
         """Return a text of a page; what fills its slots is escaped unless it is markup."""
-        return Markup(self.catalogue.pgettext(TEXT, key)).format(**self._filled(slots))
+        try:
+            told = self.catalogue.pgettext(TEXT, key)
+        except LookupError:
+            told = english_texts()[key][0]
+        return Markup(told).format(**self._filled(slots))
 
     def texts(self, key: str, number: int, /, **slots: Any) -> Markup:
         """Return a text of a page in the form that a number asks for."""
-        return Markup(self.catalogue.npgettext(TEXT, key, key, number)).format(**self._filled(slots))
+        try:
+            told = self.catalogue.npgettext(TEXT, key, key, number)
+        except LookupError:
+            told = english_texts()[key][number != 1]
+        return Markup(told).format(**self._filled(slots))
 
     def field(self, name: str) -> str:
         """Name a field as words."""
-        return spaced(name) if self.own else self.catalogue.pgettext(FIELD, name)
+        try:
+            return spaced(name) if self.own else self.catalogue.pgettext(FIELD, name)
+        except LookupError:
+            return spaced(name)
 
     def part(self, name: str) -> str:
         """Name a part of a value; what the catalogue does not know is a name of its own, such as a column's."""
@@ -144,10 +177,52 @@ def spaced(name: str) -> str:
     return name if ":" in name else name.replace("_", " ")
 
 
+def languages() -> tuple[str, ...]:
+    """Return the codes of the languages that are here, English first.
+
+    Only an extension of this repository adds one: what renders a version counts into the digest of its code.
+    """
+    known = plug_ins.OF_EXTENSIONS[GROUP]
+    return (ENGLISH, *(code for code in sorted(known) if plug_ins.absent_extension(GROUP, code) is None))
+
+
+def absence(code: str) -> str | None:
+    """Say what a language needs that is not installed; None where it is here."""
+    extension = plug_ins.absent_extension(GROUP, code)
+    return None if extension is None else f"{code} needs the extension {extension}, which is not installed"
+
+
+def page_name(code: str) -> str:
+    """Return the name of a version's page in a language."""
+    return "record.html" if code == ENGLISH else f"record.{code}.html"
+
+
+def other_pages(code: str) -> list[tuple[str, str, str]]:
+    """Return code, name and page of each language that is here but this one."""
+    return [(other, language(other).name, page_name(other)) for other in languages() if other != code]
+
+
 @cache
-def language(code: Code) -> Language:
-    """Read a language's catalogue."""
-    with (CATALOGUES / f"{code}.mo").open("rb") as file:
+def language(code: str) -> Language:
+    """Read a language's catalogue.
+
+    Raises:
+        SpecRefused: its extension is not installed.
+    """
+    if code == ENGLISH:
+        return Language(code, "English", _Missing())
+    found = plug_ins.find(GROUP, {}, code)
+    if found is None:
+        raise SpecRefused([Finding("language", code, absence(code) or code, ", ".join(languages()), "install it")])
+    translation = found.load(Translation)
+    with translation.catalogue.open("rb") as file:
         catalogue = GNUTranslations(file)
     catalogue.add_fallback(_Missing())
-    return Language(code, catalogue)
+    return Language(code, translation.name, catalogue, (translation.sheet,))
+
+
+@cache
+def english_texts() -> dict[str, tuple[str, ...]]:
+    """Return the texts of pages in English by their keys: one, or one for the number 1 and one for all others."""
+    written = json.loads(_TEXTS.read_text(encoding="utf-8"))
+    return {key: (told,) if isinstance(told, str) else tuple(told) for key, told in written.items()}

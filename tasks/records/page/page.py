@@ -1,4 +1,4 @@
-"""record.html and record.ja.html: the audit record for people, each one self-contained page without script."""
+"""record.html, and record.CODE.html in another language: the audit record for people, self-contained, no script."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tasks.records.page.accuracy import error_at_a_glance
 from tasks.records.page.budget_view import budget_bar, budget_shares
 from tasks.records.page.dense_view import TableView
 from tasks.records.page.known_releases import KNOWN, epsilon_scale
-from tasks.records.page.language import Code, Language, language
+from tasks.records.page.language import ENGLISH, Language, language, languages, other_pages, page_name
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.page.statistics_view import StatisticsView, kinds_words, statistics_views
 from tasks.records.page.style import style
@@ -44,8 +44,6 @@ MOST_OPEN: Final = 3
 """So many tables are open; of more only the first."""
 MOST_LINES: Final = 4
 LONGEST_TEXT = 600
-PAGES: Final[dict[Code, str]] = {"en": "record.html", "ja": "record.ja.html"}
-_NAMES: Final[dict[Code, str]] = {"en": "English", "ja": "日本語"}
 _TABLES: Final[Mapping[str, Callable[..., list[Any]]]] = {"tables": table_views, "statistics": statistics_views}
 _BETWEEN = re.compile(r"(?<=[\u3000-\u303f\uff00-\uff60])\s+(?=[\u3000-\u9fff\uff00-\uff60])")
 _HEX = re.compile(r"[0-9a-f]{40,}")
@@ -88,13 +86,13 @@ def prepare(explanation: RecordExplanation, read: ReadFile) -> Views:
 
 def public_pages(explanation: RecordExplanation, views: Views) -> dict[str, bytes]:
     """Render the pages of a version, by their names, from what it publishes alone; arguments as for `render_page`."""
-    return {name: render_page(explanation, views, code).encode() for code, name in PAGES.items()}
+    return {page_name(code): render_page(explanation, views, code).encode() for code in languages()}
 
 
 def render_page(
     explanation: RecordExplanation,
     views: Views,
-    code: Code = "en",
+    code: str = ENGLISH,
 ) -> str:
     """Render a record as a page.
 
@@ -117,7 +115,7 @@ def render_page(
         tn=lang.texts,
         say=lang.say,
         drawn=lang.drawn,
-        others=[(other, _NAMES[other], page) for other, page in PAGES.items() if other != code],
+        others=other_pages(code),
         declared=explanation.declared,
         filled=fields,
         beliefs=words.beliefs(values["guarantee.epsilon"], values["guarantee.delta"]),
@@ -185,9 +183,8 @@ def _unspaced(page: str) -> str:
 
 def _page_style(views: Views, lang: Language) -> Markup:
     """Return the page's style sheets."""
-    sheets = ["record.css", f"{views.kind}.css"]
-    sheets += [] if lang.own else [f"record.{lang.code}.css"]
-    return style(*(path for path in (FOLDER / name for name in sheets) if path.exists()))
+    sheets = (FOLDER / "record.css", FOLDER / f"{views.kind}.css", *lang.sheets)
+    return style(*(path for path in sheets if path.exists()))
 
 
 def _digest(value: str) -> Markup:

@@ -110,7 +110,6 @@ def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kep
     for said in (*values["execution.trust"], *values["unprotected.quantities"], values["execution.not_checked"]):
         assert said.replace("'", "&#39;") in text, said
     assert "east 300 1 of 2 2" in text
-    assert "long-stays" in (run.folder / "record.ja.html").read_text()
     counts = (run.folder / "data" / "ward_x_long.csv").read_text().splitlines()
     assert counts[0] == "ward,long,count,lower,upper"
     assert [line.split(",")[:2] for line in counts[1:]] == [[w, y] for w in "ABC" for y in ("no", "yes")]

@@ -7,13 +7,13 @@ from playwright.sync_api import Browser
 
 from tests.extensions.sudare_web.site.conftest import Served
 from tests.extensions.sudare_web.site.test_pages import PAGES
-from tests.worlds.browsers import DESK, PHONE, WAYS, Scheme, found_on, looked_at
+from tests.worlds.browsers import DESK, OTHER, PHONE, WAYS, Scheme, found_on, looked_at
 
 pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.mark.parametrize(
-    ("first", "size", "scheme", "language"), [(0, PHONE, "light", "en"), (1, DESK, "dark", "ja")]
+    ("first", "size", "scheme", "language"), [(0, PHONE, "light", "en"), (1, DESK, "dark", OTHER)]
 )
 def test_no_page_of_the_site_has_findings(
     browser: Browser,

@@ -22,7 +22,7 @@ from sudare_web.serve import make_site
 from sudare_web.site.app import make_app
 from sudare_web.site.asking import Site
 from sudare_web.site.burn_down import Burnt, burn_down, segments
-from tasks.records.page.language import language
+from tasks.records.page.language import language, languages
 from tests.extensions.sudare_web.site.conftest import Shown, copied
 
 ACCOUNT = "adult-1994"
@@ -140,7 +140,7 @@ def test_the_page_says_what_budget_show_says(
     assert [(each["run_key"], each["epsilon"], each["delta"]) for each in reversed(told["charges"])] == charges
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", languages())
 def test_units_of_the_calculus_are_folded_away(client: TestClient, language: str) -> None:
     """Rényi losses, what is left of them and what each run took stand behind the fold alone."""
     told = _told(client, ACCOUNT)
@@ -162,7 +162,8 @@ def test_units_of_the_calculus_are_folded_away(client: TestClient, language: str
 def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(client: TestClient) -> None:
     assert "an account of δ 0 holds Laplace noise only" in _page(client, "pure")[1]
     assert _page(client, "shut")[1].count("The account is closed.") == 2
-    assert language("ja").text("account.laplace_only") in _page(client, "pure", "ja")[1]
+    for code in languages():
+        assert language(code).text("account.laplace_only") in _page(client, "pure", code)[1]
     assert client.get("/accounts", params={"lang": "en"}).text.count("The account is closed.") == 1
 
 

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tasks.records.page.language import language, languages
 from tests.extensions.sudare_web.site.conftest import Served, Shown
 from tests.extensions.sudare_web.site.test_pages import PAGES
-from tests.worlds.browsers import DESK, LONG, PHONE
+from tests.worlds.browsers import DESK, LONG, OTHER, PHONE
 from tests.worlds.narrow_pages import NARROW, broken_on
 
 pytestmark = pytest.mark.timeout(900)
 WAYS = (
-    *(((PHONE, "light"), 0, "en"), ((DESK, "dark"), 0, "ja")),
-    *(((PHONE, "dark"), 1, "ja"), ((DESK, "light"), 1, "en")),
+    *(((PHONE, "light"), 0, "en"), ((DESK, "dark"), 0, OTHER)),
+    *(((PHONE, "dark"), 1, OTHER), ((DESK, "light"), 1, "en")),
 )
 """A size, colours, whether pages of even or odd number are looked at, and a language.
 
@@ -112,11 +113,11 @@ def test_every_page_is_whole_readable_and_named(
 
 
 def test_no_word_of_a_page_is_cut_on_a_phone(looking: tuple[Page, list[str]], served: Served) -> None:
-    """In both languages, down to the narrowest phone; what is folded up too."""
+    """In each language, down to the narrowest phone; what is folded up too."""
     page, _ = looking
     for path in PAGES:
-        for language in ("en", "ja"):
-            page.goto(f"{served.url}{path}{'&' if '?' in path else '?'}lang={language}")
+        for code in languages():
+            page.goto(f"{served.url}{path}{'&' if '?' in path else '?'}lang={code}")
             for width, height in NARROW:
                 page.set_viewport_size({"width": width, "height": height})
                 assert broken_on(page) == [], path
@@ -159,12 +160,13 @@ def test_the_keyboard_is_enough(looking: tuple[Page, list[str]], served: Served)
 
 def test_the_language_stays_where_it_was_switched(looking: tuple[Page, list[str]], served: Served) -> None:
     page, _ = looking
-    page.goto(f"{served.url}/journal?kind=noise_drawn")
-    page.get_by_role("link", name="日本語").click()
-    page.wait_for_url("**/journal?kind=noise_drawn&lang=ja")
-    assert page.locator("h1").inner_text() == "仕訳帳"
-    page.goto(f"{served.url}/accounts")
-    assert page.locator("html").get_attribute("lang") == "ja"
+    for code in languages()[1:]:
+        page.goto(f"{served.url}/journal?kind=noise_drawn")
+        page.get_by_role("link", name=language(code).name).click()
+        page.wait_for_url(f"**/journal?kind=noise_drawn&lang={code}")
+        assert page.locator("h1").inner_text() == language(code).text("journal.title")
+        page.goto(f"{served.url}/accounts")
+        assert page.locator("html").get_attribute("lang") == code
 
 
 def test_a_record_cannot_run_a_script_even_alone(looking: tuple[Page, list[str]], served: Served) -> None:

@@ -25,6 +25,7 @@ from sudare_web.site.app import make_app
 from sudare_web.site.asking import Site
 from sudare_web.site.guard import POLICY
 from sudare_web.site.version import folder_of, people_of, verified
+from tasks.records.page.language import languages, page_name
 from tests.extensions.sudare_web.site.conftest import REASON, SCRIPT, Shown, answered, copied
 
 ACCOUNT = "adult-1994"
@@ -73,9 +74,9 @@ def outline(html: str) -> Outline:
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", languages())
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_answers_in_both_languages_with_one_heading_and_landmarks(
+def test_every_page_answers_in_each_language_with_one_heading_and_landmarks(
     client: TestClient, path: str, language: str
 ) -> None:
     """Each page has one h1, a main part, a labelled navigation, a title and its language; no script and no style."""
@@ -160,10 +161,10 @@ def test_a_record_that_says_no_loss_has_no_sentence_about_people(values: dict[st
 
 @pytest.mark.services
 def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient) -> None:
-    """The same words and numbers as in record.html, in both languages."""
-    for language, name in (("ja", "record.ja.html"), ("en", "record.html")):
+    """The same words and numbers as in record.html, in each language."""
+    for language in languages():
         page = client.get("/releases/adult-tables/v3", params={"lang": language}).text
-        record = client.get(f"/releases/adult-tables/v3/files/{name}").text
+        record = client.get(f"/releases/adult-tables/v3/files/{page_name(language)}").text
         [sentence], [own] = (re.findall(r'<p class="lede people">(.*?)</p>', each) for each in (page, record))
         assert re.sub(r"<[^>]+>", "", sentence) == re.sub(r"<[^>]+>", "", own)
         assert "100" in sentence
@@ -443,11 +444,12 @@ def test_a_sealed_entry_still_has_its_place_and_its_hash(client: TestClient) -> 
 
 
 def test_the_language_is_kept_in_a_cookie(client: TestClient) -> None:
-    japanese = client.get("/", params={"lang": "ja"})
-    cookie = japanese.headers["set-cookie"]
-    assert "sudare_lang=ja" in cookie
-    assert "HttpOnly" in cookie
-    assert 'lang="ja"' in client.get("/accounts", headers={"Cookie": "sudare_lang=ja"}).text.splitlines()[1]
+    for code in languages():
+        cookie = client.get("/", params={"lang": code}).headers["set-cookie"]
+        assert f"sudare_lang={code}" in cookie
+        assert "HttpOnly" in cookie
+        page = client.get("/accounts", headers={"Cookie": f"sudare_lang={code}"}).text
+        assert f'lang="{code}"' in page.splitlines()[1]
     assert 'lang="en"' in client.get("/accounts", headers={"Cookie": "sudare_lang=xx"}).text.splitlines()[1]
 
 

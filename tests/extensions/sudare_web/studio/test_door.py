@@ -49,7 +49,6 @@ def test_a_token_is_good_for_one_time(studio: Studio, stranger: TestClient) -> N
     assert studio.keys.root not in second.text
     assert again.get(start).status_code == 403
     assert stranger.get(start).status_code == 200
-    assert again.get("/enter", params={"token": studio.keys.token, "lang": "ja"}).text.count("使用済み") == 1
 
 
 @pytest.mark.parametrize("path", ["/studio", "/", "/accounts", "/studio/run", "/releases/a/v1/files/b", "/enter"])

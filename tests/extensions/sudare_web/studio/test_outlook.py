@@ -15,7 +15,6 @@ from contracts.reading.yaml_lines import unsaved
 from flows.request import read_request
 from sudare_web.studio.files import FileText
 from sudare_web.studio.outlook import look
-from sudare_web.studio.pages import piece
 from tasks.storage.workspace.settings import Workspace
 
 READERS = (
@@ -90,22 +89,6 @@ def test_what_is_shown_is_what_the_plan_says(place_of_studio: tuple[Path, Worksp
     assert outlook.bar.fits
     assert outlook.bar.spent + outlook.bar.cost + outlook.bar.left == pytest.approx(1)
     assert [each["name"] for each in outlook.accounts] == ["adult-1994"]
-
-
-def test_the_steps_of_a_generator_are_named_in_japanese(place_of_studio: tuple[Path, Workspace]) -> None:
-    """Of AIM and of MST, whose choices are named by what is chosen; a column keeps its name in every language."""
-    folder, workspace = place_of_studio
-    text, contract = (folder / "synthetic.yaml").read_text(), folder / "adult.odcs.yaml"
-    for generator, names in (("aim", ("保護された選択と計測の繰り返し",)), ("mst", ("二元の周辺表の選択",))):
-        spec = text.replace("generator: aim", f"generator: {generator}").replace(
-            "options: {degree: 2}", "options: {}"
-        )
-        given = (FileText(folder / "synthetic.yaml", spec), FileText(contract, contract.read_text()))
-        outlook = look(workspace, *given, None)
-        assert outlook.findings == []
-        drawn = piece("outlook", "ja", outlook=outlook)
-        assert all(name in drawn for name in ("一元の周辺表", *names))
-        assert "marginals" not in drawn
 
 
 def test_a_text_that_was_not_saved_is_planned_as_it_stands(place_of_studio: tuple[Path, Workspace]) -> None:

@@ -110,9 +110,9 @@ def test_verify_makes_them_again(worlds: Worlds, method: str) -> None:
         version = worlds.published(scenario(method))
     report = verify(version.folder, public_key=version.key)
     assert report.ok, report.findings
-    page, japanese = ((version.folder / name).read_text() for name in ("record.html", "record.ja.html"))
+    page = (version.folder / "record.html").read_text()
     assert "<dt>Bins of its own</dt><dd>age: 0..99 by 10</dd>" in page
-    assert "<dt>この表の階級</dt><dd>wage: 0..50 at 20; hired: year</dd>" in japanese.replace("；", "; ")
+    assert "<dd>wage: 0..50 at 20; hired: year</dd>" in page
     assert "0 to 9" in page
 
 

@@ -18,6 +18,7 @@ from contracts.contract.shapes import Outline, PlaceShapes
 from contracts.release.spec import ReleaseSpec
 from privacy.ledger.ledger import Ledger
 from tasks.records.charts.place_map import outlines, place_map, shapes_of
+from tasks.records.page.language import languages, page_name
 from tasks.verify import verify
 from tests.worlds.statistics import StatisticsScenario
 from tests.worlds.versions import Version, Worlds, broken, caught
@@ -118,9 +119,9 @@ def mapped(worlds: Worlds) -> Version:
 
 @pytest.mark.long
 def test_a_version_with_shapes_verifies_and_shows_a_map_of_each_statistic(mapped: Version) -> None:
-    """Both pages have the outlines once, and a map each for counts and means with the numbers of the file."""
+    """All pages have the outlines once, and a map each for counts and means with the numbers of the file."""
     assert broken(verify(mapped.folder, public_key=mapped.key)) == set()
-    for name in ("record.html", "record.ja.html"):
+    for name in map(page_name, languages()):
         page = (mapped.folder / name).read_text()
         assert page.count('<svg class="outlines"') == 1
         assert page.count('<svg class="places"') == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tasks.records.page.language import languages, page_name
 from tests.tasks.records.page.conftest import KINDS
 from tests.worlds.narrow_pages import NARROW, broken_on
 
@@ -28,9 +29,9 @@ def test_the_record_of_each_kind_of_product_stays_whole(
     records: dict[str, Path],
     kind: str,
 ) -> None:
-    """In both languages, with its label."""
+    """In each language, with its label."""
     found = []
-    for name in ("record.html", "record.ja.html", "label.html"):
+    for name in (*map(page_name, languages()), "label.html"):
         narrow.goto((records[kind] / name).as_uri())
         for width, height in NARROW:
             narrow.set_viewport_size({"width": width, "height": height})

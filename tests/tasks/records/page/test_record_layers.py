@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tasks.records.page.language import languages, page_name
 from tests.tasks.records.page.conftest import KINDS
 
 pytestmark = pytest.mark.timeout(900)
 SCREEN = {"width": 1280, "height": 900}
-PAGES = ("record.html", "record.ja.html")
+PAGES = tuple(map(page_name, languages()))
 SHEETS = 2
 # What a print shows of the annex, and which chapters it leaves out.
 PRINTED = """() => {
@@ -32,7 +33,7 @@ def opened(browser: Browser, path: Path) -> Page:
 
 @pytest.mark.parametrize("kind", [*KINDS, "federation"])
 def test_one_screen_four_chapters_and_an_annex(browser: Browser, records: dict[str, Path], kind: str) -> None:
-    """The first layer ends on the first screen, in both languages; on paper the first two are two sheets of A4."""
+    """The first layer ends on the first screen, in each language; on paper the first two are two sheets of A4."""
     for name in PAGES:
         page = opened(browser, records[kind] / name)
         first = page.evaluate("document.querySelector('header').getBoundingClientRect().bottom")

@@ -1,0 +1,1 @@
+"""Record, review site, studio and private pages in Japanese."""
