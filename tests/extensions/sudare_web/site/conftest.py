@@ -21,12 +21,13 @@ from console.main import execute
 from sudare_web.serve import make_site
 from sudare_web.site.app import make_app
 from sudare_web.site.asking import Site
-from sudare_web.site.desk import Answer
+from sudare_web.site.desk import Answer, Desk
 from sudare_web.site.server import config_for
 from sudare_web.site.version import folder_of, verified
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, place_in
 from tests.worlds.once import once
+from tests.worlds.tiers import is_elsewhere
 
 SCRIPT = "<script>alert('x')</script>"
 REASON = f"wrong reference year {SCRIPT}"
@@ -85,6 +86,13 @@ def site(shown: Shown) -> Iterator[Site]:
     made.verifications.close()
     made.forecasts.close()
     made.view.close()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_at_the_desk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pure case what a page asks of the site's other process stays asked."""
+    if "site" in request.fixturenames and not is_elsewhere(request.node):
+        monkeypatch.setattr(Desk, "ask", lambda desk, key, argument: Answer("waiting"))
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,6 @@ def _query(path: str) -> dict[str, str]:
     return dict(part.split("=") for part in path.partition("?")[2].split("&") if part)
 
 
-@pytest.mark.services
 @pytest.mark.parametrize("path", PAGES)
 def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(client: TestClient, path: str) -> None:
     answer = client.get(path)
@@ -126,7 +125,6 @@ def test_links_lead_somewhere(client: TestClient) -> None:
     assert [href for href in sorted(filter(None, found)) if client.get(href).status_code >= 400] == []
 
 
-@pytest.mark.services
 def test_text_of_a_contract_and_of_a_journal_entry_is_text(client: TestClient) -> None:
     """A contract's title and a withdrawal's reason that hold a script are shown with their angle brackets."""
     page = client.get("/releases/adult-old/v1").text
@@ -159,7 +157,6 @@ def test_a_record_that_says_no_loss_has_no_sentence_about_people(values: dict[st
     assert people_of(values) is None
 
 
-@pytest.mark.services
 def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient) -> None:
     """The same words and numbers as in record.html, in each language."""
     for language in languages():
