@@ -312,6 +312,7 @@ def test_the_suite_is_one_that_a_reader_of_great_expectations_knows(tmp_path: Pa
 
 
 @pytest.mark.services
+@pytest.mark.real_validator
 def test_great_expectations_is_imported_only_when_it_is_needed():
     program = "import sys, tasks.validate; sys.exit('great_expectations' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
