@@ -46,7 +46,7 @@ def form_files(form: str) -> ExchangeFiles | None:
     Raises:
         PlugInAway: what is registered cannot be loaded.
     """
-    registered = find_all(GROUP, form)
+    registered = find_all(GROUP, form) if absent_extension(GROUP, form) is None else ()
     made: ExchangeFiles | None = registered[0].load(ExchangeFiles) if registered else None
     return made
 

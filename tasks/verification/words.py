@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from contracts.errors import Finding
+from contracts.release.exchange_forms import EXCHANGE
 from tasks.records.explanation import explain
 from tasks.records.model.record_kinds import kind_of
 from tasks.records.model.release_statement import Manifest
@@ -22,6 +23,7 @@ from tasks.verification.descriptions import check_descriptions
 from tasks.verification.files.version_folder import VersionFolder
 from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, NOT_COMPARED, Words
 from tasks.verification.pages import check_pages, check_passive, render, unreadable, words_of_this_code
+from tasks.verification.record_identity import TRANSLATED
 
 _TWICE: Final = "what follows from the rest of a version is not stated again: go by the rest"
 
@@ -58,17 +60,23 @@ def check_words(
         findings += _check_own(record, proof, manifest)
     lacking = unreadable(manifest)
     uncompared = tuple(f"{FILES_NOT_COMPARED}: {name}: {needed}" for name, needed in lacking.items())
+    others: tuple[str, ...] = ()
     if complete and record.replay.exchange:
         from tasks.verification.exchange_checks import check_exchange  # for the few versions that have any
 
         wrong, others = check_exchange(folder, told, manifest, again=again)
         findings += wrong
         uncompared += others
-    findings += check_passive(folder, manifest, sound & {*lacking} if again and complete else sound)
+    unread = {name for name in sound if name in lacking or (others and name.startswith(EXCHANGE))}
+    findings += check_passive(folder, manifest, unread if again and complete else sound)
     wanted = render(folder, told, manifest)[page] if page is not None and complete else None
     if not again:
-        unread = (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange else []))
-        return Words(tuple(findings), unread, wanted, uncompared)
+        # Who made it may not have had the language: where this code did, `check_pages` asks for the page.
+        absent = (
+            f"{FILES_NOT_COMPARED}: {name}: the version has none" for name in sorted(TRANSLATED - {*manifest.files})
+        )
+        cannot_tell = (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange and not others else []))
+        return Words(tuple(findings), cannot_tell, wanted, (*uncompared, *absent))
     if complete:
         findings += check_pages(folder, told, manifest)
         findings += check_whole(catalogue, told, where="croissant.json")

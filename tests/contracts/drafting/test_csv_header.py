@@ -78,6 +78,7 @@ def test_a_packed_file_is_unpacked_as_far_as_its_header(tmp_path: Path) -> None:
     assert _names(tmp_path, content[: len(content) // 2], "rows.csv.gz") == ["age", "town"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "field", "found", "remedy"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.resources import files
@@ -211,9 +212,11 @@ def test_files_are_those_of_the_forms_that_the_record_states(spoilt: Version, tm
 
 
 def without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
+    """Delete this one, as by its folder: its metadata stay, and so do the languages of pages."""
+    monkeypatch.setitem(sys.modules, "sudare_exchange", None)
 
 
+@pytest.mark.long
 def test_without_the_extension_its_files_are_named_as_not_compared_and_strict_fails(
     tables: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +233,32 @@ def test_without_the_extension_its_files_are_named_as_not_compared_and_strict_fa
     assert not strict.ok
     [check] = [check for check in strict.checks if check.skipped]
     assert (check.rule, check.skipped) == (10, (note,))
+
+
+@pytest.mark.long
+def test_without_the_extension_a_script_is_found_and_no_count_is_said_to_be_the_published_one(
+    spoilt: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_extensions(monkeypatch)
+    assert verify(spoilt.folder, public_key=spoilt.key).ok
+    with_words(spoilt, lambda record: record["declarations"]["software"].update(code="f" * 64))
+    report = verify(spoilt.folder, public_key=spoilt.key)
+    assert report.ok
+    assert any(each.startswith(FILES_NOT_COMPARED) for each in report.notes)
+    assert EXCHANGE_WORDS not in report.cannot_tell
+    (spoilt.folder / "exchange/evil.html").write_text("<script>1</script>")
+    forge(spoilt)
+    assert named(verify(spoilt.folder, public_key=spoilt.key)) == {"exchange/evil.html"}
+
+
+def test_a_script_beside_the_files_of_exchange_is_found_where_the_same_code_made_the_version(
+    spoilt: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_extensions(monkeypatch)
+    (spoilt.folder / "exchange/evil.html").write_text("<script>1</script>")
+    forge(spoilt)
+    report = verify(spoilt.folder, public_key=spoilt.key)
+    assert (broken(report), named(report)) == ({10}, {"exchange/evil.html"})
 
 
 def test_a_record_that_states_a_form_that_nothing_has_is_none(

@@ -103,6 +103,7 @@ def test_one_word_has_one_translation() -> None:
             assert not [text for text in written if word in text], (english, word)
 
 
+@pytest.mark.long
 def test_no_entry_is_of_what_nothing_says() -> None:
     """But for those of extensions that were deleted. What has no entry is shown in English."""
     groups = [group for kind in (*BUILT_IN, ACROSS) for group in record_part(kind).groups(GROUPS)]
@@ -164,6 +165,7 @@ def without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
 
 
+@pytest.mark.long
 def test_without_the_extension_its_page_is_named_as_not_compared_and_strict_fails(
     version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +184,17 @@ def test_without_the_extension_its_page_is_named_as_not_compared_and_strict_fail
     report = verify(version.folder, public_key=version.key)
     assert broken(report) == {10}
     assert "record.ja.html" in {finding.where for finding in report.findings}
+
+
+def test_a_page_that_is_gone_is_said_where_other_code_made_the_version(version: Version) -> None:
+    """Whoever published may not have had the language; where this code did, it is a finding."""
+    (version.folder / "record.ja.html").unlink()
+    forge(version)
+    assert broken(verify(version.folder, public_key=version.key)) == {10}
+    forge(version, record=lambda record: record["declarations"]["software"].update(code="f" * 64))
+    report = verify(version.folder, public_key=version.key)
+    assert f"{FILES_NOT_COMPARED}: record.ja.html: the version has none" in report.notes
+    assert not verify(version.folder, public_key=version.key, terms=CheckerTerms(strict=True)).ok
 
 
 def test_without_the_extension_a_version_has_pages_in_english_and_holds(

@@ -151,6 +151,7 @@ def test_the_charge_alone_says_how_often_labels_are_split(epsilon: Any, terms: d
     assert 0.97 * float(asked.epsilon) < best_epsilon(plan.events, asked.delta)[0] <= float(asked.epsilon)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("components", [1, 4])
 def test_a_label_whose_spot_is_here_or_there_gets_both_places(sqlite_place: Place, components: int) -> None:
     """One Gaussian spreads the spot over both places; each of several components has it in one of them.
