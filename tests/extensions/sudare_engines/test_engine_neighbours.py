@@ -67,6 +67,7 @@ def portable_rows(column: Column, array: pa.Array, kind: ValueKind) -> list[Any]
     return found
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5), st.sampled_from([None, 1000, 10**15]))
 def test_an_engine_reads_an_id_by_its_digits_alone(ids: list[int], largest: int | None) -> None:

@@ -147,6 +147,7 @@ def test_pysdmx_reads_every_table_and_its_counts_are_the_published_ones(tables: 
         assert list(found.data["OBS_STATUS"]) == ["Q" if each else "E" for each in gone]
 
 
+@pytest.mark.long
 def test_csvw_reads_every_row_by_its_metadata(version: Version) -> None:
     """The package csvw checks the header and the datatype of every value; another datatype is refused."""
     metadata = version.folder / "exchange/csvw.json"

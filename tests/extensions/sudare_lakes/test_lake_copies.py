@@ -188,6 +188,7 @@ def test_a_later_version_replaces_what_is_shown_and_the_earlier_one_stays(
         kind.copy(first, tmp_path / "second", newest=False)
 
 
+@pytest.mark.long
 def test_wherever_a_writer_is_cut_off_readers_find_the_version_whole_or_not_at_all(
     kind: Kind, versions: dict[str, Version], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

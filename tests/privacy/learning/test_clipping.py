@@ -105,6 +105,7 @@ def test_adding_a_row_moves_the_sum_by_at_most_the_bound(name: str, value: float
     assert bool(torch.isfinite(after).all())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("name", ["classifier", "p3gm", "sampling"])
 def test_a_row_without_a_finite_gradient_is_left_out(name: str, value: float) -> None:

@@ -120,6 +120,7 @@ def test_an_autoencoder_trains_its_decoder_alone() -> None:
     np.testing.assert_allclose(seen[0][:, 0].numpy(), mean, rtol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("optimizer", "reference"),
     [

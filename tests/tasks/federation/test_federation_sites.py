@@ -248,6 +248,7 @@ def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> No
     assert Certificates(tmp_path).key is None
 
 
+@pytest.mark.services
 def test_without_the_app_the_message_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flower, "APP", tmp_path)
     engine = FlowerEngine(federation_environment(), tmp_path / "home")

@@ -35,6 +35,7 @@ def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], 
     assert not [check for check in report.checks if check.skipped]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace, gaussian], ids=["laplace", "gaussian"])
 def test_published_numbers_are_possible_ones(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
     """Whole, between 0 and what the contract declares, the estimate within its interval; excluded cells are 0."""

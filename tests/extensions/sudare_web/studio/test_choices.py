@@ -154,6 +154,7 @@ def test_a_choice_without_a_place_is_refused(name: str, at: str, value: str) -> 
         choose(name, at, value)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.text(max_size=200), st.sampled_from(["epsilon", "table.add", "table.drop", "unit.kind", "column.kind"]))
 def test_no_text_makes_form_or_choice_fail(text: str, name: str) -> None:

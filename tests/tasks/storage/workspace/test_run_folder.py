@@ -51,6 +51,7 @@ def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: 
             assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
 
 
+@pytest.mark.services
 def test_inside_one_process_the_folder_is_held_once(tmp_path: Path) -> None:
     """A second block of the same process is refused like another process, and cleans nothing."""
     with hold(tmp_path, "r", keep_snapshot=False) as outer:

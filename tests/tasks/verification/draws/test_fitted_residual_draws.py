@@ -33,6 +33,7 @@ def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(
     assert (version.folder / "measurements" / "residuals.parquet").is_file()
 
 
+@pytest.mark.long
 def test_moves_that_are_not_the_worst_neighbours_are_refused(worlds: Worlds, tmp_path: Path) -> None:
     version = as_forged(worlds.published(factors(), here=True).copy(tmp_path / "v"))
 

@@ -56,6 +56,7 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
     assert pq.read_table(version.folder / "data" / "evolved.parquet").num_rows > 0
 
 
+@pytest.mark.long
 def test_the_record_says_that_no_metric_was_computed_on_counts(worlds: Worlds) -> None:
     """Neither metric is given; each says what was drawn in the place of counts."""
     told = worlds.published(evolved(), here=True).words

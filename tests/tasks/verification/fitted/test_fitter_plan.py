@@ -90,6 +90,7 @@ def test_another_name_is_refused(
     assert field in {finding.field for finding in report.findings}, report.findings
 
 
+@pytest.mark.long
 def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, tmp_path: Path) -> None:
     version = copied(worlds, columns(), tmp_path)
     forge(version, record=naming("generator", "my_generator_with_proofs"))

@@ -50,6 +50,7 @@ def test_a_claim_that_only_the_loss_distribution_keeps_verifies(tmp_path: Path) 
     assert report.ok, report.findings
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", [Fraction(99, 100), Fraction(1, 2)])
 def test_a_claim_below_what_the_loss_distribution_keeps_is_refused(tmp_path: Path, part: Fraction) -> None:
     """Every file, digest, journal entry and signature would be right; the check before publication finds it."""
