@@ -47,7 +47,8 @@ EVENTS: Final = {
 CLOCKS: Final = frozenset({"perf_counter", "process_time", "thread_time", "monotonic", "perf_counter_ns"})
 WHOLE_FILE: Final = re.compile(r"^pytestmark = \[?pytest\.mark\.(services|long|spark)\b", re.MULTILINE)
 LIMIT: Final = 0.5
-"""CPU seconds of a quiet core that a case may cost; up to twice of it are printed: one case is measured roughly."""
+"""CPU seconds of a quiet core that a case may cost. Up to four times of it are only printed: what the first of several
+cases pays for all of them, such as a version that is published once, cannot be told from its own."""
 QUIET: Final = 0.0095
 """What the calibration takes on the core that costs are stated for [CPU s]."""
 MANY_IMPORTS: Final = 20
@@ -202,7 +203,7 @@ def too_dear(case: _Case, report: pytest.TestReport) -> list[str]:
     if cost <= LIMIT * factor:
         return []
     said = f"costs {cost / factor:.2f} CPU s, more than {LIMIT}"
-    if loaded or cost <= 2 * LIMIT * factor or len(sys.modules) - case.modules >= MANY_IMPORTS:
+    if loaded or cost <= 4 * LIMIT * factor or len(sys.modules) - case.modules >= MANY_IMPORTS:
         _reported.append(f"{report.nodeid} {said}")
         return []
     return [said]
