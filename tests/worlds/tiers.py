@@ -47,8 +47,8 @@ EVENTS: Final = {
 CLOCKS: Final = frozenset({"perf_counter", "process_time", "thread_time", "monotonic", "perf_counter_ns"})
 WHOLE_FILE: Final = re.compile(r"^pytestmark = \[?pytest\.mark\.(services|long|spark)\b", re.MULTILINE)
 LIMIT: Final = 0.5
-"""CPU seconds of a quiet core that a case may cost. Up to four times of it are only printed: what the first of several
-cases pays for all of them, such as a version that is published once, cannot be told from its own."""
+"""CPU seconds of a quiet core that a case may cost. Up to four times of it are only printed: what the first of
+several cases pays for all of them, such as a version that is published once, cannot be told from its own."""
 QUIET: Final = 0.0095
 """What the calibration takes on the core that costs are stated for [CPU s]."""
 MANY_IMPORTS: Final = 20

@@ -169,6 +169,7 @@ def test_csvw_refuses_a_value_of_another_type(spoilt: Version) -> None:
         list(csvw.TableGroup.from_file(spoilt.folder / "exchange/csvw.json").tabledict["../data/wage.csv"])
 
 
+@pytest.mark.long
 def test_mlcroissant_reads_the_catalogue_entry_and_a_row_of_each_file(version: Version) -> None:
     dataset = mlcroissant.Dataset(jsonld=str(version.folder / "croissant.json"))
     assert not dataset.metadata.issues.errors
