@@ -79,7 +79,7 @@ class Running:
             "Content-Type": "application/json",
             "Authorization": f"Basic {b64encode(PREFECTS.encode()).decode()}",
         }
-        with closing(urlopen(Request(url, b"{}", headers), timeout=30)) as answer:
+        with closing(urlopen(Request(url, b"{}", headers), timeout=PATIENCE)) as answer:
             return json.load(answer)
 
     def states(self, spec: Path) -> list[str]:
