@@ -1,8 +1,8 @@
 """The tiers of tests, by what a case does: a plug-in of pytest that fails what is in the wrong one.
 
 `make test` runs what is pure and in one process. A case of it fails where it starts a process, binds or connects a
-socket, sleeps, reads a clock itself, is skipped, or costs more than half a second of a quiet core. The others have a
-marker:
+socket, sleeps, reads a clock itself, is skipped, or costs far more than half a second of a quiet core. The others
+have a marker:
 
     services   processes, servers, browsers, tokens and programs that a bare machine lacks: `make test-services`
     long       kills, soaks, games, audits, and pure work above that limit: `make test-long`
