@@ -132,11 +132,11 @@ def cell_covariance(
     """
     wide = {name for name in columns if sizes[name] > 1}
     total = Fraction(0)
-    for part, variance in _of_table(wide, variances):
+    for part, own_variance in _of_table(wide, variances):
         own = prod(
             (Fraction(sizes[name] - 1 if name in same else -1, sizes[name]) for name in part), start=Fraction(1)
         )
-        total += variance * own / prod(sizes[name] for name in wide if name not in part) ** 2
+        total += own_variance * own / prod(sizes[name] for name in wide if name not in part) ** 2
     return total
 
 

@@ -8,7 +8,7 @@
         - {columns: [sex], weight: 2}
       invariants: {region: {column: residents, reference: "Register of residents, 2025"}}
 
-Rows are in the smallest places. Each larger place is the union of those below it (`contracts.release.spine.places`).
+Rows are in the smallest places. Each larger place is the union of those below it.
 One table has all columns. The others are its margins, so that all of them agree.
 """
 

@@ -78,11 +78,11 @@ def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> s
     label = message(
         "Shape of the noise: 95 % of it lies between minus {low} and plus {high}.", low=half_width, high=half_width
     )
-    plot = svg.plot(f'<path class="area" d="{area}"/><path class="curve" d="{curve}"/>', (2, 4, 96, 74))
+    shape = svg.plot(f'<path class="area" d="{area}"/><path class="curve" d="{curve}"/>', (2, 4, 96, 74))
     ends = [(-half_width, f"−{half_width:,}"), (half_width, f"+{half_width:,}")] if half_width else []
     marks = [(0, "0"), *ends]
     texts = "".join(svg.text(2 + 0.096 * svg.place(x, (-reach, reach)), 95, text, "middle") for x, text in marks)
-    return svg.figure("noise", label, plot + texts)
+    return svg.figure("noise", label, shape + texts)
 
 
 def heat_map(values: Numbers, label: str) -> svg.Drawing:
@@ -120,9 +120,9 @@ def rank_plot(values: Numbers, half_width: int) -> svg.Drawing | None:
     across = (0.0, max(1.0, log10(positive.size)))
     top = max(1.0, float(np.ceil(log10(positive[0]) + 0.05)))
     up = (min(0.0, float(np.floor(log10(positive[-1])))), top)
-    line = svg.line(((log10(place), log10(positive[place - 1])) for place in places), across, up)
+    curve = svg.line(((log10(place), log10(positive[place - 1])) for place in places), across, up)
     band = 1000 - svg.place(log10(max(half_width, 1)), up)
-    plot = f'<rect class="band" x="0" y="{band}" width="1000" height="{1000 - band}"/>' + _grid(across, up)
+    band_and_grid = f'<rect class="band" x="0" y="{band}" width="1000" height="{1000 - band}"/>' + _grid(across, up)
     texts = _ticks(across, up) + svg.text(13.5, 5 + 0.082 * min(band + 70, 980), "{3}", "start")
     label = message(
         "Released counts by rank: {cells} positive cells, the largest {largest}; {larger} are larger than the 95 % "
@@ -133,7 +133,7 @@ def rank_plot(values: Numbers, half_width: int) -> svg.Drawing | None:
         width=f"{half_width:,}",
     )
     below = message("below ±{width}", width=f"{half_width:,}")
-    content = svg.plot(plot + f'<path class="curve" d="{line}"/>', (12, 5, 86, 82)) + texts
+    content = svg.plot(band_and_grid + f'<path class="curve" d="{curve}"/>', (12, 5, 86, 82)) + texts
     return svg.figure("rank", label, content, message("rank"), message("count"), below)
 
 

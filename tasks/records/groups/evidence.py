@@ -11,7 +11,7 @@ from tasks.records.groups.declarations import declares
 from tasks.records.groups.field import NONE, FieldGroup, Run, public
 
 
-def files(run: Run) -> list[dict[str, Any]]:
+def data_files(run: Run) -> list[dict[str, Any]]:
     """List the data files."""
     return [_file(file) for file in run.files]
 
@@ -81,7 +81,7 @@ OUTPUT = FieldGroup(
     "output",
     "Output",
     (
-        public("files", "Data files with digest, size and columns.", files),
+        public("files", "Data files with digest, size and columns.", data_files),
         public(
             "row_count_origin",
             "Where the number of rows comes from.",
