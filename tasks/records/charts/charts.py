@@ -81,7 +81,7 @@ def noise_curve(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> s
     shape = svg.plot(f'<path class="area" d="{area}"/><path class="curve" d="{curve}"/>', (2, 4, 96, 74))
     ends = [(-half_width, f"−{half_width:,}"), (half_width, f"+{half_width:,}")] if half_width else []
     marks = [(0, "0"), *ends]
-    texts = "".join(svg.text(2 + 0.096 * svg.place(x, (-reach, reach)), 95, text, "middle") for x, text in marks)
+    texts = "".join(svg.text(2 + 0.096 * svg.place(x, (-reach, reach)), 95, mark, "middle") for x, mark in marks)
     return svg.figure("noise", label, shape + texts)
 
 
