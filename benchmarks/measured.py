@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks.results import FOLDER, PICTURES
 
 PAGE: Final = PICTURES.parent / "measured.md"
-MOST: Final = 16
+MOST: Final = 8
 """Rows of one benchmark that the page shows, if no more of them miss their target."""
 
 Result = Mapping[str, Any]
