@@ -141,10 +141,8 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
             each.tree.column: bin_contents(each.counts.values, each.tree, each.axis, variance=each.counts.variance)
             for each in counted
         }
-        # A model that was tested is published as it was tested.
-        tested = getattr(self._generator, "tests_models", False)
         margins = [(each.tree, each.axis, each.counts) for each in counted]
-        cells = fitted.model if tested else standing_margins(fitted.model, margins, fitted.measurements)
+        cells = standing_margins(fitted.model, margins, fitted.measurements)
         return replace(fitted, model=FilledModel(cells, contents), draws=(*drawn, *fitted.draws))
 
     def _joined(
