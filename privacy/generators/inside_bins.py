@@ -213,7 +213,7 @@ def _refuse_unweighed(generator: Fitter[Any, Any, Any]) -> None:
 class InsideFit(FitModifier):
     """What is measured inside bins before the generator fits; with joined bins, over which the generator counts."""
 
-    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
+    def terms(self, product: Any, contract: Contract) -> dict[str, Any]:
         """Return the trees, the declared bins, and the share."""
         trees = product.trees(contract)
         axes = tuple(contract.column(tree.column).domain.axis for tree in trees)
