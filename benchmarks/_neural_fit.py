@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from benchmarks._neural_free import FREE, NoNoise, registered
 from benchmarks._neural_tables import Table
+from benchmarks._no_seed import no_seed
 from contracts.contract.impossible_cells import Clique
 from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.events import PrivacyEvent
-from privacy.generators.generator import Fitted, Generator, GeneratorPlan, SynthesisTask, no_seed
+from privacy.generators.generator import Fitted, Generator, GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.rows import PrivateRows

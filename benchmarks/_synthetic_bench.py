@@ -51,13 +51,12 @@ class Bench:
         *,
         epsilon: str = EPSILON,
         trials: Sequence[int] = TRIALS,
-        prior: Categorical | None = None,
     ) -> list[Made]:
         """Run a peer's method, three trials; none when the peer is not installed."""
         peer = self.peers.get(name)
         if peer is None:
             return []
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "prior": prior}
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
         return [self.runs.peer(peer, method, table, seed=seed, **given) for seed in trials]
 
     def errors(self, made: Sequence[Made], table: Categorical) -> dict[str, list[float]]:

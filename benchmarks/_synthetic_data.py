@@ -28,7 +28,6 @@ from tasks.ingest import ingest
 
 ADULT: Final = Path(__file__).parents[1] / "examples" / "adult"
 ACS_FILE: Final = Path("nist_acs") / "national2019.csv.gz"
-ACS_STATE_FILE: Final = Path("nist_acs") / "ma2019.csv.gz"
 ACS_ROWS: Final = 9_000
 BANK_FILE: Final = Path("bank") / "bank-additional-full.csv.gz"
 TRAINING_ROWS: Final = 32_561
@@ -177,14 +176,6 @@ def acs(data: Path) -> Categorical:
     codes = _acs_codes(rows, labels)
     drawn = np.random.default_rng(SEED).permutation(len(rows))[:ACS_ROWS]
     return Categorical("acs", labels, codes[drawn], "OWN_RENT")
-
-
-def acs_of_two(data: Path) -> tuple[Categorical, Categorical]:
-    """Return the rows of Massachusetts and of the nation, coded alike; without areas, which they do not share."""
-    both = [_acs_rows(data / file) for file in (ACS_STATE_FILE, ACS_FILE)]
-    labels = {name: known for name, known in _acs_labels([*both[0], *both[1]]).items() if name != "PUMA"}
-    state, nation = (_acs_codes(rows, labels) for rows in both)
-    return Categorical("ma", labels, state, "OWN_RENT"), Categorical("nation", labels, nation, "OWN_RENT")
 
 
 def _acs_rows(path: Path) -> list[dict[str, str]]:

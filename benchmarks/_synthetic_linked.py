@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks._no_seed import no_seed
 from benchmarks._synthetic_ours import KEY, Wanted, _grant
 from benchmarks.results import Row, Setting, machine
 from contracts.contract.contract import Contract
@@ -27,7 +28,6 @@ from contracts.release.spec import Source
 from contracts.release.synthetic import SyntheticProduct
 from privacy.evaluation.cells import EncodedRows
 from privacy.evaluation.linked_errors import LinkedCodes, LinkedErrors, linked_errors
-from privacy.generators.generator import no_seed
 from privacy.generators.linked_model import LinkedModel
 from privacy.generators.linked_row_pieces import LinkedRowPieces
 from privacy.generators.models import read_model

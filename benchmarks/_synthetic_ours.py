@@ -17,7 +17,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as parquet
 
+from benchmarks._no_seed import no_seed
 from benchmarks._synthetic_data import read_codes, write_codes
 from benchmarks.results import installed
 from contracts.contract.contract import Contract
@@ -34,14 +35,13 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import Source
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
-from privacy.generators.generator import Fitted, SynthesisTask, no_seed
+from privacy.generators.generator import Fitted, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.layout import row_layout
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.domain import CellDomain
-from privacy.marginals.public_prior import prior_of
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from privacy.snapshots import snapshot_counts as counts_module
@@ -132,7 +132,7 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF)
         with _timed_counts() as counting:
             begun = time.perf_counter()
-            fitted = _fit(Path(folder), contract, table, wanted, asked.prior)
+            fitted = _fit(Path(folder), contract, table, wanted)
             made = fitted.model.sample(rows, seed=wanted.seed)
             seconds = time.perf_counter() - begun
     write_codes(asked.out, contract_columns(contract), made.astype("int64"))
@@ -179,10 +179,8 @@ def _snapshot(
     return contract, table, rows
 
 
-def _fit(
-    folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted, public: Path | None = None
-) -> Fitted[Any]:
-    """Reserve the plan's events, open the grant, and fit; with public rows as a prior, where there are some."""
+def _fit(folder: Path, contract: Contract, table: PrivateTable, wanted: Wanted) -> Fitted[Any]:
+    """Reserve the plan's events, open the grant, and fit."""
     made = generator(wanted.method)
     options = made.options.model_validate(dict(wanted.options))
     asked = SynthesisTask(
@@ -195,9 +193,6 @@ def _fit(
         contract.total.value if contract.total is not None else None,
         row_layout(contract),
     )
-    if public is not None:
-        names = asked.domain.columns
-        asked = replace(asked, prior=prior_of(public.name, asked.domain, names, read_codes(public, names)))
     plan = made.plan(asked, options)
     grant = _grant(folder, contract, table, plan.events, wanted)
     return made.fit(asked, options, plan, SnapshotSource(table, contract), grant, lambda done, what: None, no_seed)
@@ -272,7 +267,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--adjacency", choices=("add_remove", "replace_one"), required=True)
     parser.add_argument("--options", type=json.loads, default={})
     parser.add_argument("--numbers", nargs="*", default=(), help="columns of numbers; the others are categories")
-    parser.add_argument("--prior", type=Path, default=None, help="codes of public rows")
     parser.add_argument("--steps", action="store_true", help="estimate the model after every measurement once more")
     return parser.parse_args()
 

@@ -99,14 +99,10 @@ class Runs:
         seed: int,
         epsilon: str,
         delta: str,
-        prior: Categorical | None = None,
     ) -> Made:
-        """Run a peer's method on a table; with the rows of another one as public rows."""
+        """Run a peer's method on a table."""
         command = [str(peer.python), str(SCRIPTS / f"run_{peer.name}.py"), "--method", method]
         name = f"{peer.name}-{method}-{table.name}-{epsilon}-{delta}-{seed}"
-        if prior is not None:
-            command += ["--prior", str(prior.write(self._kept)[0])]
-            name += f"-{prior.name}"
         return self._run(name, command, table, seed, epsilon, delta)
 
     def ours(
@@ -120,10 +116,9 @@ class Runs:
         adjacency: str = "add_remove",
         options: Mapping[str, Any] | None = None,
         steps: bool = False,
-        prior: Categorical | None = None,
         numbers: Sequence[str] = (),
     ) -> Made:
-        """Run one of our generators on a table; with the rows of another one as a public prior.
+        """Run one of our generators on a table.
 
         Columns are categories, but for those that are named as `numbers`, of one bin a code.
         """
@@ -134,9 +129,6 @@ class Runs:
         name = f"ours-{method}-{about}-{adjacency}-{table.name}-{epsilon}-{delta}-{seed}{'-steps' if steps else ''}"
         if numbers:
             command, name = [*command, "--numbers", *numbers], f"{name}-numbers"
-        if prior is not None:
-            command += ["--prior", str(prior.write(self._kept)[0])]
-            name += f"-{prior.name}"
         return self._run(name, command, table, seed, epsilon, delta)
 
     def scores(self, outcome: Made, table: Categorical, *, predict: bool = False) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks._no_seed import no_seed
 from benchmarks._synthetic_data import ACS_FILE, ACS_ROWS, SEED
 from benchmarks._synthetic_ours import KEY, Wanted, _grant
 from benchmarks.results import Row, Setting, machine
@@ -36,7 +37,7 @@ from contracts.domains.value_trees import ValueTree, usual_resolution
 from contracts.release.spec import Source
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.convert import rho_for
-from privacy.generators.generator import Model, no_seed
+from privacy.generators.generator import Model
 from privacy.generators.inside_bins import with_inside
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator

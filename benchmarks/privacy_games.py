@@ -66,7 +66,6 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("distinct_values", "distinct_values_truncation"),
         *("distinct_units", "distinct_units_replace_one"),
     ),
-    "acceptance": ("acceptance", "acceptance_replace_one"),
     "quotas": ("quota", "quota_replace_one"),
     "private_clips": ("clip_histogram", "private_clip"),
     "keys": ("keys", "keys_one", "keys_counted"),

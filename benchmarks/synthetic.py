@@ -37,12 +37,10 @@ from benchmarks._synthetic_data import (
     wide,
 )
 from benchmarks._synthetic_inference import RELEASES, intervals
-from benchmarks._synthetic_jam import beside_jam
 from benchmarks._synthetic_joined import JOINED_SEEDS, pairs_of_joined
 from benchmarks._synthetic_linked import linked_rows
 from benchmarks._synthetic_paper import ACCURACY
 from benchmarks._synthetic_peers import Runs, peers
-from benchmarks._synthetic_priors import priors
 from benchmarks._synthetic_stress import stress
 from benchmarks._synthetic_values import SEEDS, values_as_numbers
 from benchmarks.results import Row, write_again
@@ -147,14 +145,6 @@ def _joined(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return [row for name in JOINED_SEEDS for row in pairs_of_joined(asked.data, asked.kept, name)]
 
 
-def _priors(bench: Bench, tables: list[Categorical]) -> list[Row]:
-    return priors(bench, _arguments().data)
-
-
-def _jam(bench: Bench, tables: list[Categorical]) -> list[Row]:
-    return beside_jam(bench)
-
-
 def _stress(bench: Bench, tables: list[Categorical]) -> list[Row]:
     return stress(bench)
 
@@ -208,8 +198,6 @@ SECTIONS: Final[dict[str, Section]] = {
     "widest": _widest,
     "values": _values,
     "joined": _joined,
-    "priors": _priors,
-    "jam": _jam,
     "stress": _stress,
     "dense": _dense,
     "epsilons": _epsilons,

@@ -111,7 +111,6 @@ def _print(console: Console, outcome: dict[str, Any], *, exact: bool = False) ->
             *([("copy", outcome["copy"])] if outcome["copy"] else []),
             ("record", f"{outcome['folder']}/record.html"),
             *([("made-up rows", ", ".join(f"{number:,}{of}" for of, number in made.items()))] if made else []),
-            *(_chosen(replay) if made else []),
             *([("relations", str(relations))] if relations else []),
             ("cost", f"ε = {outcome['epsilon']} at δ = {outcome['delta']}{paid}"),
             ("account", "\n".join(f"{each['account']}: {each['used']}" for each in charged)),
@@ -135,14 +134,6 @@ def _replay(folder: Path) -> dict[str, Any]:
     record = folder / "record.json"
     found: dict[str, Any] = json.loads(record.read_bytes())["replay"] if record.is_file() else {}
     return found
-
-
-def _chosen(replay: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what noise chose of made-up rows: a candidate, or whether a model began with public rows."""
-    from contracts.release.synthetic_modifiers import MODIFIERS, named_parts  # loaded by the run that has ended
-
-    views = [view for _, view in named_parts(MODIFIERS, "view") if view.chosen_by_noise]
-    return [line for view in views for line in view.version_lines(replay)]
 
 
 def made_rows(replay: dict[str, Any]) -> dict[str, int]:

@@ -23,7 +23,6 @@ from tasks.checkpoints import check_not_forgotten
 from tasks.contract_succession import check_contract
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for, run_key
-from tasks.products.synthetic.modifier_gate import ask_gates
 from tasks.storage.progress import step
 from tasks.storage.source_engine import MARKER, SourceEngine
 from tasks.storage.sources.days import days_of
@@ -192,17 +191,16 @@ def check_delivery(ledger: Ledger, spec: ReleaseSpec, table: PrivateTable) -> No
 
 
 def _ask_gates_before_charge(request: Request, ledger: Ledger, table: PrivateTable) -> None:
-    """Ask whose rows they are, and the gates of the product's modifiers; what was charged goes on.
+    """Ask whose rows they are; what was charged goes on.
 
     Raises:
-        GateBroken: as `check_people`, `check_delivery`, `ask_gates`.
+        GateBroken: as `check_people`, `check_delivery`.
     Privacy: an exact answer about the rows, which the record lists among the unprotected gates.
     """
     charged = ledger.charge(run_key(request.spec, request.contract, table))
     if charged is None or charged.status == "returned":
         check_people(ledger, table)
         check_delivery(ledger, request.spec, table)
-        ask_gates(request.spec.product, request.contract, request.plan, table)
 
 
 def _published_before(run: RunFolder, request: Request, workspace: Workspace) -> bool:

@@ -16,7 +16,6 @@ from contracts.reading.scalars import Problem, word_list
 from contracts.release.address_kinds import is_address
 from contracts.release.linked_source import contract_of
 from contracts.release.product_kinds import BUILT_IN
-from contracts.release.source import source_name
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.ledger.errors import LedgerRefusal
@@ -99,32 +98,9 @@ def read_request(
 
 def planned_request(spec: ReleaseSpec, contract: Contract, workspace: Workspace | None = None) -> Request:
     """Plan a release whose spec fits its contract; arguments and refusals as for `read_request`."""
-    _refuse_bound_files(spec, workspace)
     payers = None if workspace is None else partial(_payers, workspace, contract)
     understood, plan = planning_of(spec.product.kind).plan(spec, contract, payers)
     return Request(understood, contract, plan)
-
-
-def _refuse_bound_files(spec: ReleaseSpec, workspace: Workspace | None) -> None:
-    """Refuse a file of rows declared public that is the release's source, or one that the ledger has bound.
-
-    Raises:
-        SpecRefused: it is.
-    """
-    if not spec.product.public_files:
-        return
-    from tasks.evaluation.public_rows import is_confidential  # few products name such files
-
-    bound = [spec.source.name]
-    if workspace is not None:
-        with closing(workspace.open_ledger()) as ledger:
-            bound += ledger.sources()
-    for at, written in spec.product.public_files:
-        if is_confidential(source_name(spec.path.parent / written), bound):
-            found = f"{written}, a source that the ledger has bound to people, that of this release, or a copy of one"
-            remedy = "name rows of other people: an older census, or rows that were made up"
-            problem = Problem(found, "rows that anybody may see", remedy)
-            raise SpecRefused([spec.finding(("product", *at), problem)])
 
 
 def check_recorded(request: Request) -> None:

@@ -12,7 +12,6 @@ import pytest
 from pydantic import ValidationError
 
 from console.products.modifier_views import ModifierView, with_lines
-from contracts.errors import Finding, GateBroken
 from contracts.plug_ins import load_place
 from contracts.reading.scalars import Problem
 from contracts.release.product_spec import SyntheticModifier
@@ -32,7 +31,6 @@ from contracts.release.synthetic_modifiers import (
 from privacy.generators.fit_modifier import FitModifier, whole_fitter
 from privacy.generators.generator import SynthesisTask
 from privacy.marginals.domain import CellDomain
-from tasks.products.synthetic.modifier_gate import ModifierGate, ask_gates
 from tasks.verification.fitted.modifier_checks import ModelModifierChecks
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -59,19 +57,10 @@ ROOMS: Final = {
         ),
         *("privacy.generators.standing_margins", "privacy.generators.joined_bins", "privacy.generators.joined_fit"),
     },
-    "prior": {
-        *("privacy.marginals.public_prior", "privacy.grant.queries.model_choice"),
-        *("tasks.records.draws.model_choice", "tasks.verification.draws.model_choice_draws"),
-    },
     "linked_tables": {
         *("privacy.generators.linked_tables", "privacy.generators.linked_model", "privacy.snapshots.parent_counts"),
         *("privacy.generators.linked_row_pieces", "privacy.evaluation.linked_errors"),
         *("tasks.evaluation.linked_scores", "tasks.records.descriptions.key_columns"),
-    },
-    "accept": {
-        *("privacy.generators.first_accepted", "privacy.generators.candidate_trials"),
-        *("privacy.grant.queries.acceptance", "tasks.records.draws.acceptance"),
-        "tasks.verification.draws.acceptance_draws",
     },
     "copies": {"privacy.generators.copied_model", "privacy.inference.combining"},
 }
@@ -84,9 +73,7 @@ WORDS: Final = {
         "privacy.generators.generator.InsideTask",
         "joins_bins",
     },
-    "prior": {"takes_prior"},
     "linked_tables": {"linked_tables", "counts_parents", "parent_marginals"},
-    "accept": {"acceptance", "first_accepted"},
     "copies": {"takes_copies", "copies"},
 }
 """Names and texts of code that mean a modifier, beside the names of its modules."""
@@ -94,13 +81,6 @@ OUTSIDE: Final = {
     "inside_bins": {
         "tasks.records.draws.marginal",  # marginals over joined bins
         "tasks.verification.draws.marginal_draws",
-    },
-    "prior": {
-        "privacy.generators.aim",  # begins with it
-        "privacy.generators.fitting",
-        "privacy.generators.stages",  # a tree and a network begin with it
-        "privacy.grant.queries.kinds",  # the table of draws
-        "tasks.evaluation.public_rows",  # why rows are public
     },
     "linked_tables": {
         "privacy.evaluation.scores",
@@ -112,14 +92,6 @@ OUTSIDE: Final = {
         "tasks.storage.snapshot.snapshot",
         "flows.evaluation.product_evaluations",
         "flows.prepare",
-    },
-    "accept": {
-        "contracts.release.linked_rows",  # no candidate makes two tables
-        "privacy.generators.registry",
-        "privacy.grant.queries.kinds",
-        "tasks.records.hazards.checklist",
-        "tasks.records.model.draw_kinds",  # the table of draws
-        "tasks.records.relations",  # which candidate's draws the model follows
     },
     "copies": {
         "sudare.inference",  # the interface in Python
@@ -204,14 +176,6 @@ def test_every_part_stands_where_the_table_says(parts: ModifierParts) -> None:
         assert issubclass(load_place(parts.checks), ModelModifierChecks)
 
 
-def test_a_gate_has_words_for_the_record_and_words_have_a_gate() -> None:
-    """A gate without words would stop runs and be listed nowhere (law 3); words alone would be untrue."""
-    own_words = {
-        name for name, spec in spec_modifiers().items() if type(spec).gate_words is not SyntheticModifier.gate_words
-    }
-    assert own_words == {name for name, parts in MODIFIERS.items() if parts.gate is not None}
-
-
 def test_exclusions_and_uses_are_of_modifiers_and_each_stands_once() -> None:
     pairs = [frozenset({each.modifier, each.beside}) for each in EXCLUSIONS]
     assert len(set(pairs)) == len(pairs)
@@ -243,11 +207,6 @@ class PlainFit(FitModifier):
         return ("plain", generator)
 
 
-class NotedGate(ModifierGate):
-    def check(self, contract: Any, plan: Any, table: Any) -> None:
-        raise GateBroken([Finding("the rows", "noted", str(plan), str(contract))])
-
-
 class NotedView(ModifierView):
     def version_lines(self, replay: dict[str, Any]) -> list[tuple[str, str]]:
         return [("noted", "yes")]
@@ -257,7 +216,7 @@ class NotedView(ModifierView):
 def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
     """A product that asks for two modifiers beside those of the tree."""
     here = f"{__name__}:"
-    parts = {"fit": f"{here}NotedFit", "gate": f"{here}NotedGate", "view": f"{here}NotedView"}
+    parts = {"fit": f"{here}NotedFit", "view": f"{here}NotedView"}
     monkeypatch.setitem(MODIFIERS, "noted", ModifierParts(f"{here}NotedModifier", **parts))
     monkeypatch.setitem(MODIFIERS, "plain", ModifierParts(f"{here}NotedModifier", fit=f"{here}PlainFit"))
     spec_modifiers.cache_clear()
@@ -266,12 +225,10 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
 
 
 def test_a_modifier_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other file knows of it: it is read, refused, excluded, a gate, put around the generator, and shown."""
+    """No other file knows of it: it is read, refused, excluded, put around the generator, and shown."""
     assert asked_modifiers(noted) == ("noted", "plain")
     with pytest.raises(ValidationError, match="noted beside 7 rows"):
         SyntheticProduct(kind="synthetic", generator="mst", options={"noted": True}, rows=7)
-    with pytest.raises(GateBroken, match="found: the plan\n    allowed: the contract"):
-        ask_gates(noted, "the contract", "the plan", "the rows")  # type: ignore[arg-type]
     task = SynthesisTask(
         CellDomain(("a",), (2,)),
         {},

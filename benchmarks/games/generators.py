@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks._no_seed import no_seed
 from benchmarks.games.attackers import Whole, log_odds
 from benchmarks.games.game import Game
 from benchmarks.games.grant import (
@@ -36,7 +37,7 @@ from benchmarks.games.rows import DOMAIN, LAYOUT, NOBODY, ONE
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats, Unsigned
-from privacy.generators.generator import Fitted, SynthesisTask, no_seed
+from privacy.generators.generator import Fitted, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.learning.execution import Execution
 from privacy.learning.rows import PrivateRows

@@ -37,6 +37,7 @@ import torch
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from benchmarks._no_seed import no_seed
 from benchmarks.games.attackers import Pair, log_odds
 from benchmarks.games.game import Game
 from benchmarks.games.generators import Source
@@ -46,7 +47,7 @@ from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.adaptive import concentrated_loss
 from privacy.arrays import Floats, Unsigned
-from privacy.generators.generator import GeneratorPlan, SynthesisTask, no_seed
+from privacy.generators.generator import GeneratorPlan, SynthesisTask
 from privacy.generators.registry import generator
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from scipy.optimize import brentq
 
+from benchmarks._no_seed import no_seed
 from benchmarks.games.game import Game
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import NotClipping, UnrecordedGrant
@@ -34,7 +35,7 @@ from privacy.accounting.second_backend import pld_epsilon
 from privacy.arrays import Floats, Unsigned
 from privacy.classifiers.dp_sgd import DpSgd, DpSgdOptions, dp_sgd_learner
 from privacy.classifiers.trainer import ClassificationTask
-from privacy.generators.generator import GeneratorPlan, no_seed
+from privacy.generators.generator import GeneratorPlan
 from privacy.grant.queries.query import DrawStage, Query
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.optimizer import Adam

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from benchmarks._no_seed import no_seed
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import UnrecordedGrant
 from benchmarks.games.leaks import Leak, guesses, leak, shadow, shadow_leak
 from privacy.games.inference import allowed_area, nearness
-from privacy.generators.generator import SynthesisTask, no_seed
+from privacy.generators.generator import SynthesisTask
 from privacy.generators.registry import generator
 from privacy.marginals.domain import CellDomain
 

@@ -1,8 +1,8 @@
-"""mbi's AIM, MST and JAM: the package from PyPI, and its scripts, which PyPI does not carry.
+"""mbi's AIM and MST: the package from PyPI, and its scripts, which PyPI does not carry.
 
 The folder `mechanisms` of a checkout of github.com/ryan112358/mbi must stand beside `bin` of the environment. Where a
 script is older than the package, its calls are put into the package's words here; nothing else is changed, but for
-`aim-numpy` and `jam-numpy`, which compute some marginals in another way (`mbi_projection`).
+`aim-numpy`, which computes some marginals in another way (`mbi_projection`).
 """
 
 from __future__ import annotations
@@ -73,18 +73,6 @@ def mst(rows: pd.DataFrame, domain: dict[str, int], asked: argparse.Namespace) -
     return pd.DataFrame(made.to_dict())
 
 
-def jam(rows: pd.DataFrame, domain: dict[str, int], asked: argparse.Namespace) -> pd.DataFrame:
-    """JAM of degree 2 with its defaults otherwise; its sensitivities are those of replacement."""
-    from jam import JAM
-
-    declared = mbi.Domain.fromdict(domain)
-    public = pd.read_parquet(asked.prior)[list(domain)]
-    workload = list(itertools.combinations(domain, 2))
-    mechanism = JAM(asked.epsilon, asked.delta, degree=2)
-    _, made = mechanism.run(_dataset(rows.to_numpy(), declared), _dataset(public.to_numpy(), declared), workload)
-    return pd.DataFrame(made.to_dict())
-
-
 def in_numpy(method: Callable[[pd.DataFrame, dict[str, int], argparse.Namespace], pd.DataFrame]) -> Any:
     """Return a method whose models project in numpy, without a compilation for each: the same in less time."""
 
@@ -95,5 +83,5 @@ def in_numpy(method: Callable[[pd.DataFrame, dict[str, int], argparse.Namespace]
     return run
 
 
-METHODS = {"aim": aim, "aim-k3": aim_degree_3, "mst": mst, "jam": jam}
-running.main(METHODS | {f"{name}-numpy": in_numpy(METHODS[name]) for name in ("aim", "jam")}, "mbi", "jax", "numpy")
+METHODS = {"aim": aim, "aim-k3": aim_degree_3, "mst": mst}
+running.main(METHODS | {"aim-numpy": in_numpy(aim)}, "mbi", "jax", "numpy")

@@ -28,7 +28,6 @@ def main(methods: dict[str, Synthesize], *packages: str) -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--delta", type=float, required=True)
-    parser.add_argument("--prior", type=Path, default=None, help="codes of public rows, where the method takes some")
     asked = parser.parse_args()
     rows, domain = pd.read_parquet(asked.data), json.loads(asked.domain.read_text())
     random.seed(asked.seed)

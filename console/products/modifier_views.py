@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from contracts.release.acceptance import Acceptance
-
 if TYPE_CHECKING:
     from privacy.generators.release_plan import FittedPlan
 
@@ -18,8 +16,6 @@ class ModifierView:
 
     after: ClassVar[str] = "rows"
     """The line of plan or version after which its own stand."""
-    chosen_by_noise: ClassVar[bool] = False
-    """Whether its lines of a version say what noise chose: then they stand at the end of a run too."""
 
     def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
         """Return its part of the payload; data-free."""
@@ -71,72 +67,6 @@ class LinkedTablesView(ModifierView):
             return []
         keys = f"{made['data']}: {above['child_key']} is {above['key']} of {above['table']}"
         return [("parents", f"{above['number']:,} rows of {above['table']}, {above['data']}"), ("keys", keys)]
-
-
-class PriorView(ModifierView):
-    """Which public rows there are, and whether the model began with their dependence."""
-
-    after = "generator"
-    chosen_by_noise = True
-
-    def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
-        """Return the file, its rows, and the columns that it has."""
-        prior = plan.task.prior
-        columns = [clique[0] for clique in prior.counts if len(clique) == 1]
-        return {"prior": {"file": prior.file, "rows": prior.rows, "columns": columns, "pairs": len(prior.pairs)}}
-
-    def plan_lines(self, payload: dict[str, Any]) -> Lines:
-        """Return what was read."""
-        if "prior" not in payload:
-            return []
-        read = payload["prior"]
-        pairs = f"{read['pairs']:,} pairs" if read["pairs"] else "no pair, so no dependence to begin with"
-        return [("prior", f"{read['file']}, {read['rows']:,} rows: {len(read['columns'])} columns, {pairs}")]
-
-    def version_lines(self, replay: dict[str, Any]) -> Lines:
-        """Return what was chosen."""
-        prior = replay["product"].get("prior")
-        if prior is None:
-            return []
-        chosen = [draw["index"] for draw in replay["draws"] if draw["kind"] == "model_choice"]
-        begun = "its columns alone" if not chosen else "begun with" if chosen == [1] else "not begun with"
-        return [("prior", f"{prior['path']}, {begun}")]
-
-
-class AcceptView(ModifierView):
-    """Which candidate was accepted, and how many rows its criteria need."""
-
-    after = "generator"
-    chosen_by_noise = True
-
-    def plan_object(self, plan: FittedPlan[Any]) -> dict[str, Any]:
-        """Return the candidates, and how many rows the bounds need, where nothing says how many there are."""
-        from privacy.generators.candidate_trials import CandidateTrials  # the end of a run needs none
-
-        asked = Acceptance.model_validate(plan.options)
-        return {
-            "candidates": [each.generator for each in asked.candidates],
-            "criteria_need_rows": CandidateTrials(plan.task, asked).least_rows,
-        }
-
-    def plan_lines(self, payload: dict[str, Any]) -> Lines:
-        """Return the same, with what to do."""
-        if "candidates" not in payload:
-            return []
-        candidates, least = ("candidates", ", then ".join(payload["candidates"])), payload["criteria_need_rows"]
-        if least is None:
-            return [candidates]
-        need = f"can be met with {least:,} rows or more; with fewer all is charged for nothing: write rows_about"
-        return [candidates, ("criteria", need)]
-
-    def version_lines(self, replay: dict[str, Any]) -> Lines:
-        """Return the candidate that was tried last."""
-        tried = [draw["candidate"] for draw in replay["draws"] if draw["kind"] == "acceptance"]
-        if not tried:
-            return []
-        candidates = replay["product"]["options"]["candidates"]
-        accepted = f"candidate {tried[-1] + 1} of {len(candidates)}, {candidates[tried[-1]]['generator']}"
-        return [("accepted", accepted)]
 
 
 class CopiesView(ModifierView):

@@ -167,21 +167,22 @@ class InsideModifier(SyntheticModifier):
         return tuple(tree.lattice for tree in product.trees(contract))
 
 
+def with_joined_share(written: dict[str, Any]) -> dict[str, Any]:
+    """Read `inside_bins` beside `bins`, without a share, as one with the share that is usual with joined bins."""
+    inside = {} if written.get("inside_bins") == MEASURED else written.get("inside_bins")
+    if written.get("bins") is None or not isinstance(inside, dict) or "share" in inside:
+        return written
+    if inside.get("method") == UNIFORM:
+        return written  # `contradiction` refuses the two
+    return {**written, "inside_bins": {**inside, "share": str(JOINED_SHARE)}}
+
+
 class JoinedBinsModifier(SyntheticModifier):
     """Neighbouring bins that are joined before the generator counts them."""
 
     def asked(self, product: Any) -> bool:
         """Say whether bins are joined."""
         return product.bins is not None
-
-    def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
-        """Read `inside_bins` without a share as one with the share that is usual with joined bins."""
-        inside = {} if written.get("inside_bins") == MEASURED else written.get("inside_bins")
-        if written.get("bins") is None or not isinstance(inside, dict) or "share" in inside:
-            return written
-        if inside.get("method") == UNIFORM:
-            return written  # `contradiction` refuses the two
-        return {**written, "inside_bins": {**inside, "share": str(JOINED_SHARE)}}
 
     def contradiction(self, product: Any) -> Problem | None:
         """Refuse joined bins of values that are drawn uniformly."""

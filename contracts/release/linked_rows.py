@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from contracts.contract.flattening import flat_name, named_columns, reached
 from contracts.contract.linked_tables import Link, LinkedTables
 from contracts.reading.scalars import FieldPath, Problem, word_list
-from contracts.release.acceptance import acceptance_of
 from contracts.release.product_spec import SyntheticModifier
 
 if TYPE_CHECKING:
@@ -112,15 +111,9 @@ class LinkedTablesModifier(SyntheticModifier):
     def problems(
         self, product: Any, names: tuple[str, ...], contract: Contract
     ) -> Iterator[tuple[FieldPath, Problem]]:
-        """Yield what is wrong with a product of two tables, and candidates that no such product can be."""
+        """Yield what is wrong with a product of two tables."""
         if self.asked(product):
             yield from pair_problems(names, contract)
-        acceptance = acceptance_of(product)
-        for place, candidate in enumerate(() if acceptance is None else acceptance.candidates):
-            if candidate.generator == LINKED_TABLES:
-                remedy = "test candidates on one table, or release both tables without `accept:`"
-                at = (*product.options_at, "candidates", place, "generator")
-                yield at, Problem(f"the candidate {LINKED_TABLES}", "generators of one table", remedy)
 
 
 def _shape_problem(linked: LinkedTables, base: str) -> Problem | None:

@@ -56,11 +56,6 @@ class ProductSpec(Frozen):
         """The earlier version that is read for it, if there is one."""
         return None
 
-    @property
-    def public_files(self) -> tuple[tuple[FieldPath, str], ...]:
-        """The files beside the spec whose rows are declared public, each with its place in the product."""
-        return ()
-
     def names(self, contract: Contract) -> tuple[str, ...]:
         """Return the columns that are read, in the contract's order."""
         return tuple(column.name for column in contract.columns)
@@ -97,10 +92,6 @@ class SyntheticModifier(ABC):
     def asked(self, product: Any) -> bool:
         """Say whether a product asks for it."""
 
-    def as_read(self, written: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys of a product as they are read, where the modifier stands for others."""
-        return written
-
     def contradiction(self, product: Any) -> Problem | None:
         """Say what in a product contradicts the modifier by itself; refused while the spec is read."""
         return None
@@ -120,18 +111,6 @@ class SyntheticModifier(ABC):
     def idle_options(self, product: Any) -> Iterator[tuple[FieldPath, Problem]]:
         """Yield what is written and does nothing, for who writes a spec; the product of a record states all keys."""
         return iter(())
-
-    def options_at(self, product: Any) -> FieldPath | None:
-        """Return where the generator's options are written, if the modifier moves them."""
-        return None
-
-    def public_files(self, product: Any) -> tuple[tuple[FieldPath, str], ...]:
-        """Return the files whose rows are declared public, each with its place in the product."""
-        return ()
-
-    def gate_words(self, product: Any) -> list[str]:
-        """Return what the modifier's gate asks of the rows, if it has one, in the words of a record."""
-        return []
 
     def lattices(self, product: Any, contract: Contract) -> tuple[ValueLattice, ...]:
         """Return the lattices on which columns are added up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from contracts.contract.contract import Contract
@@ -22,12 +22,17 @@ from contracts.reading.scalars import (
     show,
     word_list,
 )
-from contracts.release.acceptance import Acceptance, generator_or_accept
 from contracts.release.column_choice import ALL, ColumnChoice, chosen, distinct_columns
 from contracts.release.copies import CopyCount
-from contracts.release.inside_bins import JOINED_SHARE, MEASURED, InsideSpec, PrivateBins, bin_trees
+from contracts.release.inside_bins import (
+    JOINED_SHARE,
+    MEASURED,
+    InsideSpec,
+    PrivateBins,
+    bin_trees,
+    with_joined_share,
+)
 from contracts.release.product_spec import MOST_ROWS, ProductSpec, SyntheticModifier
-from contracts.release.public_prior import PriorSpec
 
 ESTIMATED: Final = "estimated"
 MOST_CELLS: Final = 2**24
@@ -63,35 +68,26 @@ class SyntheticProduct(ProductSpec):
     generator's own. `rows` is the estimated number (the public one, where the contract declares it), or a number that
     is written here and says nothing about the data. `inside_bins` says how values lie inside the bins of numbers:
     uniformly, or as a charged histogram says; without the key uniformly. With `bins: private` that histogram also
-    says which neighbouring bins are joined before the generator counts them. `prior` are public rows that the model
-    may begin with. `copies` are further tables, each of a model of its own. `accept` stands for the generator
-    `first_accepted` with what is written below it as its options.
+    says which neighbouring bins are joined before the generator counts them. `copies` are further tables,
+    each of a model of its own.
     """
-
-    model_config = ConfigDict(json_schema_extra=generator_or_accept)
 
     reads_rows: ClassVar[bool] = False
 
     kind: Literal["synthetic"]
     generator: Label
-    accept: Acceptance | None = Field(default=None, exclude=True)
     columns: ColumnChoice = ALL
     options: dict[str, Any] = Field(default_factory=dict)
     rows: RowCount = ESTIMATED
     inside_bins: InsideSpec | None = Field(default=None, exclude_if=lambda written: written is None)
     copies: CopyCount | None = Field(default=None, exclude_if=lambda written: written is None)
-    prior: PriorSpec | None = Field(default=None, exclude_if=lambda written: written is None)
     bins: PrivateBins = Field(default=None, exclude_if=lambda written: written is None)
 
     @model_validator(mode="before")
     @classmethod
     def _as_read(cls, written: Any) -> Any:
-        """Read keys that stand for others."""
-        from contracts.release.synthetic_modifiers import spec_modifiers  # of the other products none asks
-
-        for modifier in spec_modifiers().values() if isinstance(written, dict) else ():
-            written = modifier.as_read(written)
-        return written
+        """Read what is usual with joined bins."""
+        return with_joined_share(written) if isinstance(written, dict) else written
 
     @model_validator(mode="after")
     def _without_contradiction(self) -> SyntheticProduct:
@@ -114,20 +110,9 @@ class SyntheticProduct(ProductSpec):
         return tuple(spec_modifiers()[name] for name in asked_modifiers(self))
 
     @property
-    def public_files(self) -> tuple[tuple[FieldPath, str], ...]:
-        """The files of its modifiers whose rows are declared public."""
-        return tuple(file for modifier in self._asked() for file in modifier.public_files(self))
-
-    @property
     def rows_about(self) -> object:
         """About how many rows there are, where an option declares it."""
         return self.options.get("rows_about")
-
-    @property
-    def options_at(self) -> FieldPath:
-        """Where its options are written, below the product."""
-        moved = (modifier.options_at(self) for modifier in self._asked())
-        return next((at for at in moved if at is not None), ("options",))
 
     @property
     def counts_parents(self) -> bool:

@@ -19,7 +19,7 @@ from contracts.release.product_spec import SyntheticModifier
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
 
-ModifierPart = Literal["input", "fit", "gate", "record", "checks", "evaluation", "view"]
+ModifierPart = Literal["fit", "record", "checks", "evaluation", "view"]
 Use = Literal["sample", "interval", "holdout"]
 
 
@@ -29,10 +29,7 @@ class ModifierParts:
 
     Args:
         spec: what a product asks for, a `SyntheticModifier` (`contracts.release.product_spec`).
-        input: what is read for it before a release is planned, a `ModifierInput`
-            (`tasks.products.synthetic.planning`).
         fit: what it asks of the fit, a `FitModifier` (`privacy.generators.fit_modifier`).
-        gate: what it asks of the rows before the charge, a `ModifierGate` (`tasks.products.synthetic.modifier_gate`).
         record: what the record, its page and its files have of it, a `RecordModifier`
             (`tasks.records.modifiers.record_modifier`).
         checks: what a verification asks of it, `ModifierChecks` (`tasks.verification.fitted.modifier_checks`).
@@ -44,9 +41,7 @@ class ModifierParts:
     """
 
     spec: str
-    input: str | None = None
     fit: str | None = None
-    gate: str | None = None
     record: str | None = None
     checks: str | None = None
     evaluation: str | None = None
@@ -67,15 +62,6 @@ MODIFIERS: Final = {
     "bins": ModifierParts(
         spec="contracts.release.inside_bins:JoinedBinsModifier",
     ),
-    "prior": ModifierParts(
-        spec="contracts.release.public_prior:PriorModifier",
-        input="tasks.products.synthetic.prior_rows:PriorInput",
-        fit="privacy.generators.prior_choice:PriorFit",
-        gate="tasks.products.synthetic.prior_gate:PriorGate",
-        record="tasks.records.modifiers.prior_record:PriorRecord",
-        checks="tasks.products.synthetic.prior_checks:PriorChecks",
-        view="console.products.modifier_views:PriorView",
-    ),
     "linked_tables": ModifierParts(
         spec="contracts.release.linked_rows:LinkedTablesModifier",
         record="tasks.records.modifiers.linked_record:LinkedRecord",
@@ -84,11 +70,6 @@ MODIFIERS: Final = {
         view="console.products.modifier_views:LinkedTablesView",
         model=("linked", "privacy.generators.linked_model:read_linked"),
         replay=("rows", "parents"),
-    ),
-    "accept": ModifierParts(
-        spec="contracts.release.acceptance:AcceptModifier",
-        checks="tasks.products.synthetic.acceptance_checks:AcceptedChecks",
-        view="console.products.modifier_views:AcceptView",
     ),
     "copies": ModifierParts(
         spec="contracts.release.copies:CopiesModifier",
@@ -114,7 +95,6 @@ class Exclusion:
         allowed: what is allowed.
         remedy: what to do.
         at: the place of the finding in the product.
-        while_read: whether the spec cannot even be read; else it is a finding beside others.
     """
 
     modifier: str
@@ -123,7 +103,6 @@ class Exclusion:
     allowed: str
     remedy: str
     at: FieldPath
-    while_read: bool = False
 
     def problem(self, product: Any) -> Problem:
         """Return what is wrong with a product that asks for both."""
@@ -131,32 +110,6 @@ class Exclusion:
 
 
 EXCLUSIONS: Final = (
-    Exclusion(
-        "prior",
-        beside="accept",
-        found="prior beside accept",
-        allowed="one of the two",
-        remedy="drop `prior:`, or name one generator",
-        at=("prior",),
-        while_read=True,
-    ),
-    Exclusion(
-        "bins",
-        beside="accept",
-        found="bins: private beside accept",
-        allowed="one of the two: tests count the declared cells",
-        remedy="name one generator, or drop `bins:`",
-        at=("bins",),
-        while_read=True,
-    ),
-    Exclusion(
-        "prior",
-        beside="bins",
-        found="a prior beside joined bins",
-        allowed="public rows counted in the declared bins",
-        remedy="drop `bins: private`, or `prior:`",
-        at=("prior",),
-    ),
     Exclusion(
         "linked_tables",
         beside="inside_bins",
@@ -167,26 +120,10 @@ EXCLUSIONS: Final = (
     ),
     Exclusion(
         "copies",
-        beside="accept",
-        found="copies: {product.copies} beside accept: a model that was tested is published alone, as it was tested",
-        allowed="copies beside a generator",
-        remedy="drop `copies:`, or name a generator in place of `accept:`",
-        at=("copies",),
-    ),
-    Exclusion(
-        "copies",
         beside="inside_bins",
         found="copies: {product.copies} beside counts inside bins, which would be the same in all copies",
         allowed="copies whose bins are filled uniformly",
         remedy="drop `copies:`, or `inside_bins:`",
-        at=("copies",),
-    ),
-    Exclusion(
-        "copies",
-        beside="prior",
-        found="copies: {product.copies} beside a prior: how copies differ would not show how far the prior is off",
-        allowed="copies of a model of the released marginals alone",
-        remedy="drop `copies:`, or `prior:`",
         at=("copies",),
     ),
 )
@@ -217,13 +154,6 @@ UNUSABLE: Final = (
         found="a version of two linked tables, whose rows belong together by keys",
         allowed="a version of one table",
         remedy="select from the published rows: keep the children whose key is among the parents that you keep",
-    ),
-    Unusable(
-        "accept",
-        use="interval",
-        found="a version that was accepted by a private test: its noise is that of versions that pass",
-        allowed="a version of one generator, without `accept:`",
-        remedy="name another version",
     ),
     Unusable(
         "linked_tables",
@@ -284,12 +214,8 @@ def modifiers_of_model(kind: str) -> frozenset[str]:
 
 
 def contradiction_of(product: Any) -> Problem | None:
-    """Say why a product cannot be read: two modifiers that exclude each other, or one that contradicts itself."""
+    """Say why a product cannot be read: a modifier that contradicts itself."""
     asked = asked_modifiers(product)
-    for each in EXCLUSIONS:
-        if each.while_read and each.modifier in asked and each.beside in asked:
-            problem = each.problem(product)
-            return Problem(problem.found, problem.allowed, problem.remedy, each.at)
     found = (modifier.contradiction(product) for name, modifier in spec_modifiers().items() if name in asked)
     return next((problem for problem in found if problem is not None), None)
 
@@ -307,15 +233,9 @@ def modifier_problems(
     asked = asked_modifiers(product)
     for name, modifier in spec_modifiers().items():
         for each in EXCLUSIONS:
-            if each.modifier == name and not each.while_read and {name, each.beside} <= set(asked):
+            if each.modifier == name and {name, each.beside} <= set(asked):
                 yield each.at, each.problem(product)
         yield from modifier.problems(product, names, contract)
-
-
-def modifier_gate_words(product: Any) -> list[str]:
-    """Return what the gates of a product's modifiers ask of the rows, in the words of a record (law 3)."""
-    modifiers = spec_modifiers()
-    return [gate for name in asked_modifiers(product) for gate in modifiers[name].gate_words(product)]
 
 
 def idle_options(product: Any) -> Iterator[tuple[FieldPath, Problem]]:

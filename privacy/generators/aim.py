@@ -8,12 +8,10 @@ Where (Miura et al. 2025, algorithms 2 to 4; McKenna et al. 2022, algorithms 2 t
 
 The budget, in exact rationals, of which every draw takes its share:
     1. three twentieths measure the columns, spread by the cells that they have
-    2. where there is a public prior, one fortieth chooses whether the model begins with its dependence
-       (`prior_choice`)
-    3. rounds: (1 - α) x chooses, αx measures, more of it where more cells count. x doubles when a round has moved the
+    2. rounds: (1 - α) x chooses, αx measures, more of it where more cells count. x doubles when a round has moved the
        model by less than E_r. There is a round only if what the rounds before moved is more than x would take off the
        error if it made more exact what is measured already: where structure cannot be afforded, there is none
-    4. all that is left, a quarter at least, measures again what is measured, where that takes off most
+    3. all that is left, a quarter at least, measures again what is measured, where that takes off most
 
 Deviations from the paper:
     - Its rounds begin at a budget of ρ/16d, quadruple, and take all; marginals are measured again by new choices. Its
@@ -25,7 +23,7 @@ Deviations from the paper:
     - The model's counts in a score are rounded to whole rows.
     - With δ = 0 the budget is ε itself, noise is Laplace, and choices and measurements add up plainly.
     - A clique measured again with noise below one row counts as no improvement: what is left goes into fewer rounds.
-    - A time limit ends the rounds early; step 4 then takes more.
+    - A time limit ends the rounds early; step 3 then takes more.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ from contracts.contract.impossible_cells import Clique
 from privacy.generators.aim_rounds import LAST_SHARE, AimRounds
 from privacy.generators.fitting import Fitting, MarginalGenerator
 from privacy.generators.generator import (
-    CannotGenerate,
     CountsSource,
     DrawSeed,
     FitProgress,
@@ -58,7 +55,6 @@ from privacy.generators.planning import (
     expected_error,
     noise_in_words,
 )
-from privacy.generators.prior_choice import CHOICE_SHARE, choose_base, prior_step
 from privacy.generators.spending import Spending
 from privacy.generators.workload import WeightedClique, all_of_order, downward_closure, relevance, weighted
 from privacy.grant.draws import Draws
@@ -122,11 +118,6 @@ class Aim(MarginalGenerator):
         """
         aim = _Aim(task, options)
         check(task, options, aim.workload)
-        if task.prior is not None and not options.init:
-            raise CannotGenerate(
-                "init: false beside a prior, which is corrected for the measured columns; allowed: init: true; "
-                "do: drop `init`, or drop `prior:`"
-            )
         spending = Spending(task, options.noise)
         first = aim.first(spending)
         # A first model takes the one-way marginals, one round's two draws and an estimate.
@@ -205,25 +196,24 @@ class _Aim:
             spending: gives the budget.
             before: how long a first model takes [s].
         Raises:
-            CannotGenerate: the charge is too small for the columns, the prior's choice or a round.
+            CannotGenerate: the charge is too small for the columns or a round.
         """
         first, share = self.first(spending), self.round_share(spending)
         measured = self.measured(share, spending)
         noise, choice = spending.event(measured), spending.choice(share - measured)
         one_way, last = float(sum(first.values()) / spending.total), float(LAST_SHARE)
-        rest = 1 - one_way - (0.0 if self.asked.prior is None else float(CHOICE_SHARE)) - last
+        rest = 1 - one_way - last
         columns = noise_in_words([spending.event(part) for part in first.values()]) if first else ""
         words = (
             f"at first epsilon {float(choice.epsilon):.3g}; {noise_in_words([noise])}; later less noise, fewer rounds"
         )
         again, rounds = self.rounds + len(first), words + self.limited(before)
-        steps = (
-            PlannedStep("one-way marginals", len(first), one_way, columns) if first else None,
-            prior_step(self.asked, spending),
+        one_way_steps = [PlannedStep("one-way marginals", len(first), one_way, columns)] if first else []
+        return (
+            *one_way_steps,
             PlannedStep("rounds of a private choice and a measurement", self.rounds, rest, rounds),
             PlannedStep("measured again, where that is worth most", again, last, "all that is left"),
         )
-        return tuple(step for step in steps if step is not None)
 
     def seconds(self, rounds: int) -> float:
         """Say roughly how long so many rounds take [s]."""
@@ -247,6 +237,5 @@ class _Aim:
         for clique, part in self.first(spending).items():
             fitting.refuse_late("one-way marginals")
             rounds.measure(clique, part)
-        rounds.notes += choose_base(fitting, self.workload)
         model = rounds.run()
         return fitting.final(model, rounds.notes)

@@ -159,7 +159,7 @@ class AimRounds:
         task, cap = self._fitting.asked, self._fitting.options.max_model_megabytes
         # The share of what the rounds may spend that will be spent after this one.
         share = (self._spending.spent + self._share) / (self._spending.total - self._last)
-        model = ModelSizes(task.domain, [*self._fitting.fixed, *self._precision.cliques])
+        model = ModelSizes(task.domain, [*self._fitting.asked.impossible, *self._precision.cliques])
         allowed = max(cap * min(1.0, float(share)), model.size)
         sizes = {clique: max(model.with_one(clique), self._given_size(clique)) for clique in self._weights}
         # At least one: the plan has seen that each fits alone, and what has been measured fits already.

@@ -123,7 +123,7 @@ class CopiesFit(FitModifier):
 
     draws = False
 
-    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
+    def terms(self, product: Any, contract: Contract) -> dict[str, Any]:
         """Return how many there are."""
         return {"copies": product.copies}
 

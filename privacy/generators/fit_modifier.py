@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from contracts.contract.contract import Contract
@@ -19,20 +18,8 @@ class FitModifier:
     draws: ClassVar[bool] = True
     """Whether its stage changes what is drawn; post-processing does not."""
 
-    def check_generator(self, generator: Fitter[Any, Any, Any], product: Any) -> None:
-        """Refuse a generator that the modifier does not go with.
-
-        Raises:
-            CannotGenerate: with those that it goes with.
-        """
-
-    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
-        """Return the fields of the task that it sets.
-
-        Args:
-            product, contract: of the release.
-            read: what was read for it (`input` of the table); None where nothing was.
-        """
+    def terms(self, product: Any, contract: Contract) -> dict[str, Any]:
+        """Return the fields of the task that it sets, for a release's product and contract."""
         return {}
 
     def stage(self, generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter[Any, Any, Any]:
@@ -40,26 +27,11 @@ class FitModifier:
         return generator
 
 
-def check_generator(generator: Fitter[Any, Any, Any], product: Any) -> None:
-    """Refuse a generator that a modifier of the product does not go with.
-
-    Raises:
-        CannotGenerate: one does not; nothing is charged.
-    """
-    for _, modifier in modifier_parts(product, "fit"):
-        modifier.check_generator(generator, product)
-
-
-def modifier_terms(product: Any, contract: Contract, read: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the task that the modifiers of a product set.
-
-    Args:
-        product, contract: of the release.
-        read: what was read for modifiers, by their name.
-    """
+def modifier_terms(product: Any, contract: Contract) -> dict[str, Any]:
+    """Return the fields of the task that the modifiers of a release's product set."""
     terms: dict[str, Any] = {}
-    for name, modifier in modifier_parts(product, "fit"):
-        terms |= modifier.terms(product, contract, read.get(name))
+    for _, modifier in modifier_parts(product, "fit"):
+        terms |= modifier.terms(product, contract)
     return terms
 
 

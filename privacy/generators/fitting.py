@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final
 
 from contracts.contract.impossible_cells import Clique
-from privacy.accounting.events import PrivacyEvent
-from privacy.arrays import Floats
 from privacy.generators.generator import (
     CountsSource,
     FitProgress,
     Fitted,
     Model,
     OutOfTime,
-    ReleasedDraw,
     SynthesisTask,
 )
 from privacy.generators.models import PublishedModel
@@ -26,12 +23,10 @@ from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.query import Query
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.estimation import STEPS, estimate
 from privacy.marginals.graphical_model import GraphicalModel
 from privacy.marginals.measured import Measured, StructuralZeros, estimate_total
-from privacy.marginals.public_prior import column_beliefs
 from privacy.marginals.scores import Candidate, Score
 from privacy.marginals.triangulation import model_size
 
@@ -48,21 +43,8 @@ LARGE_MODEL: Final = 8.0
 """Models above it are estimated in one step: a third of the time, and errors that differ by less than 1 % [MB]."""
 
 
-class _Drawn(ReleasedDraw, Protocol):
-    """What was drawn, with its event."""
-
-    @property
-    def event(self) -> PrivacyEvent: ...
-
-
-DrawnT = TypeVar("DrawnT", bound=_Drawn)
-
-
 class MarginalGenerator:
     """What generators of marginals have alike: they ask for marginals alone, of which their model is `fitted_model`.
-
-    A prior's columns stand beside those that they measure (`Fitting`). One that chooses structure calls `choose_base`
-    of `privacy.generators.prior_choice` when it has measured the columns: its model may begin with the prior's pairs.
 
     Args:
         clock: seconds since any moment; for the time limit.
@@ -70,7 +52,6 @@ class MarginalGenerator:
 
     reads_rows: ClassVar[bool] = False
     takes_copies: ClassVar[bool] = True
-    takes_prior: ClassVar[bool] = True
 
     def __init__(self, clock: Stopwatch = time.monotonic) -> None:
         self._clock = clock
@@ -102,8 +83,6 @@ class Fitting:
         self.spending = Spending(task, options.noise)
         self.measurements: list[Measurement] = []
         self.selections: list[Selection] = []
-        self.others: list[ReleasedDraw] = []
-        self.base: Mapping[Clique, Floats] = {}
         self.progress = progress
         self._counts, self._grant = counts, grant
         self._handles: dict[Clique, PrivateCounts] = {}
@@ -179,30 +158,13 @@ class Fitting:
         self.selections.append(chosen)
         return chosen
 
-    def handles(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
-        """Return the handles of cliques."""
-        self.look_up(cliques)
-        return tuple(self._handles[clique] for clique in cliques)
-
-    def draw(self, query: Query[DrawnT], key: str) -> DrawnT:
-        """Draw what is neither measured nor chosen for the rounds; its event counts as spent."""
-        drawn = self._grant.draw(query, key=key)
-        self.spending.take(drawn.event)
-        self.others.append(drawn)
-        return drawn
-
-    @property
-    def fixed(self) -> tuple[Clique, ...]:
-        """The cliques that a model has whatever is measured: structural zeros, and the base."""
-        return *self.asked.impossible, *self.base
-
     def total(self) -> float:
         """Return the number of rows: the public one, or the one estimated from what was measured [rows]."""
         return total_of(self.asked, [*self._measured(), *self.asked.known])
 
     def rough(self, start: GraphicalModel | None = None) -> GraphicalModel:
         """Return a model that is good enough to choose by, while more measurements are to come."""
-        cliques = {one.clique for one in [*self._measured(), *self._known()]} | set(self.fixed)
+        cliques = {one.clique for one in [*self._measured(), *self._known()]} | set(self.asked.impossible)
         if len(cliques) <= MANY_CLIQUES and model_size(self.asked.domain, list(cliques)) <= SMALL_MODEL:
             return self._estimate(start, steps=SMALL_STEPS, tolerance=SMALL_TOLERANCE)
         return self._estimate(start, steps=1, tolerance=ROUGH_TOLERANCE)
@@ -211,27 +173,19 @@ class Fitting:
         """Estimate the model that fits best, and return it with all that was drawn."""
         self.progress(0.95, "estimating")
         measured = [*self._measured(), *self._known()]
-        model = fitted_model(self.asked, self.options, measured, self.total(), start, self.base)
-        return Fitted(model, (*self.measurements, *self.selections, *self.others), tuple(notes))
+        model = fitted_model(self.asked, self.options, measured, self.total(), start)
+        return Fitted(model, (*self.measurements, *self.selections), tuple(notes))
 
     def _estimate(self, start: GraphicalModel | None, **precision: Any) -> GraphicalModel:
         measured = [*self._measured(), *self._known()]
-        return _estimate(self.asked, self.options, measured, self.total(), start, base=self.base, **precision)
+        return _estimate(self.asked, self.options, measured, self.total(), start, **precision)
 
     def _measured(self) -> list[Measured]:
         return released_counts(self.measurements)
 
     def _known(self) -> Sequence[Measured]:
-        """Return what is known beside what was measured: from before, and from public rows."""
-        prior = self.asked.prior
-        if prior is None:
-            return self._known_before()
-        beliefs = column_beliefs(prior, self.asked.domain, self._measured(), max(self.total(), 1.0))
-        return [*self._known_before(), *beliefs]
-
-    def _known_before(self) -> Sequence[Measured]:
         """Return what was known before, as far as the model's cap allows beside what was measured."""
-        cliques = [*self.fixed, *(one.clique for one in self.measurements)]
+        cliques = [*self.asked.impossible, *(one.clique for one in self.measurements)]
         cap, whole = self.options.max_model_megabytes, [*cliques, *(one.clique for one in self.asked.known)]
         if not self.asked.known or model_size(self.asked.domain, whole) <= cap:
             return self.asked.known
@@ -264,7 +218,6 @@ def fitted_model(
     measured: Sequence[Measured],
     total: float,
     start: GraphicalModel | None = None,
-    base: Mapping[Clique, Floats] | None = None,
 ) -> PublishedModel:
     """Return the model that fits noisy marginals best, in whole numbers.
 
@@ -274,11 +227,10 @@ def fitted_model(
         measured: the noisy marginals.
         total: public or estimated number of rows; may be negative [rows].
         start: where the search starts; it changes the time alone.
-        base: what stands for the uniform distribution: factors in log space, by clique.
     Privacy: post-processing.
     """
-    size = model_size(task.domain, [*task.impossible, *(base or ()), *(one.clique for one in measured)])
-    found = _estimate(task, options, measured, total, start, steps=STEPS if size <= LARGE_MODEL else 1, base=base)
+    size = model_size(task.domain, [*task.impossible, *(one.clique for one in measured)])
+    found = _estimate(task, options, measured, total, start, steps=STEPS if size <= LARGE_MODEL else 1)
     # The estimate may be negative; a number of rows is not.
     return PublishedModel.of(found, max(0, round(total)))
 

@@ -32,7 +32,6 @@ from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.measured import Measured
-from privacy.marginals.public_prior import PublicPrior
 from privacy.marginals.seeds import PostProcessingSeed
 
 FitProgress = Callable[[float, str], None]
@@ -52,12 +51,12 @@ class CannotGenerate(SudareError):
 
 
 class CandidateRefused(CannotGenerate):
-    """One of several candidates, or what they must meet, cannot be what is written.
+    """The part of one of several tables cannot be what is written.
 
     Args:
-        at: its place below the options of who tries them.
-        cause: what is wrong: a misread option, or what the candidate's generator says.
-        options: of the candidate, as they are written.
+        at: its place below the options of the generator that makes all.
+        cause: what is wrong: a misread option, or what the part's own generator says.
+        options: of the part, as they are written.
         model: the options that were misread.
     """
 
@@ -112,7 +111,6 @@ class SynthesisTask:
         known: noisy marginals that were released before within the same charge: what a model is fitted to beside its
             own, as far as its cap allows.
         copies: how many further models are fitted, each to the measurements drawn again around the first.
-        prior: public rows that a model may begin with; None where there are none.
         given: columns that rows will be drawn for, and whose own distribution is known; nothing is spent on it.
         modifiers: of synthetic rows, those that ask something of the fit (`privacy.generators.fit_modifier`).
     """
@@ -129,7 +127,6 @@ class SynthesisTask:
     contract: Contract | None = None
     known: tuple[Measured, ...] = ()
     copies: int = 0
-    prior: PublicPrior | None = None
     given: Clique = ()
     modifiers: tuple[str, ...] = ()
 
@@ -194,15 +191,6 @@ class GeneratorPlan:
     expected_error: Mapping[int, float]
     inside_error: Mapping[str, InsideError] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-def no_seed() -> PostProcessingSeed:
-    """Stand for the seed of a fit that may draw none.
-
-    Raises:
-        CannotGenerate: always.
-    """
-    raise CannotGenerate("the fit asks for a seed of post-processing, and has none here")
 
 
 class CountsSource(Protocol):
@@ -345,6 +333,6 @@ class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
 
     One that can make pictures (columns of several codes a row) says so by a class attribute `takes_pictures = True`;
     the others are refused such columns before they plan. One that asks for marginals alone says `reads_rows = False`:
-    an engine can count for it. One that can begin with a public prior says `takes_prior = True`. One whose model
-    follows from its marginals by `privacy.generators.fitting.fitted_model` says `takes_copies = True`.
+    an engine can count for it. One whose model follows from its marginals by
+    `privacy.generators.fitting.fitted_model` says `takes_copies = True`.
     """

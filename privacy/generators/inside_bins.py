@@ -141,10 +141,8 @@ class InsideBins(Fitter[Any, SynthesisTask, Any]):
             each.tree.column: bin_contents(each.counts.values, each.tree, each.axis, variance=each.counts.variance)
             for each in counted
         }
-        # A model that was tested is published as it was tested.
-        tested = getattr(self._generator, "tests_models", False)
         margins = [(each.tree, each.axis, each.counts) for each in counted]
-        cells = fitted.model if tested else standing_margins(fitted.model, margins, fitted.measurements)
+        cells = standing_margins(fitted.model, margins, fitted.measurements)
         return replace(fitted, model=FilledModel(cells, contents), draws=(*drawn, *fitted.draws))
 
     def _joined(
@@ -215,7 +213,7 @@ def _refuse_unweighed(generator: Fitter[Any, Any, Any]) -> None:
 class InsideFit(FitModifier):
     """What is measured inside bins before the generator fits; with joined bins, over which the generator counts."""
 
-    def terms(self, product: Any, contract: Contract, read: Any) -> dict[str, Any]:
+    def terms(self, product: Any, contract: Contract) -> dict[str, Any]:
         """Return the trees, the declared bins, and the share."""
         trees = product.trees(contract)
         axes = tuple(contract.column(tree.column).domain.axis for tree in trees)

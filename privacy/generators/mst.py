@@ -109,7 +109,7 @@ def _choose_tree(
     part_of = {name: given[0] if name in given else name for name in domain.columns}
     chosen: list[Clique] = []
     for share in parts:
-        sizes = ModelSizes(domain, [*fitting.fixed, *chosen])
+        sizes = ModelSizes(domain, [*fitting.asked.impossible, *chosen])
         # Pairs that join two parts keep the graph a forest (Kruskal).
         joining: dict[Clique, Score] = {
             pair: score

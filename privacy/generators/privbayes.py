@@ -156,7 +156,7 @@ class _Network:
         """Yield the parent sets of at most so many columns that are useful and fit, and lie in no larger such set."""
         own = self._domain.cells([name])
         taken: set[frozenset[str]] = set()
-        known = [*self._fitting.fixed, *(one.clique for one in self._fitting.measurements)]
+        known = [*self._fitting.asked.impossible, *(one.clique for one in self._fitting.measurements)]
         sizes = ModelSizes(self._domain, known)
         # From large sets to small ones, so that parts of a set that was taken are left out.
         for size in range(min(degree, len(self._in)), 0, -1):

@@ -80,7 +80,6 @@ GENERATORS: Final = FitterRegistry(
         "auto": "privacy.generators.auto:Auto",
         "class_pictures": "privacy.generators.class_pictures:ClassPictures",
         "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
-        "first_accepted": "privacy.generators.first_accepted:FirstAccepted",
         "fixed": "privacy.generators.fixed:Fixed",
         "gaussian_copula": "privacy.generators.gaussian_copula:GaussianCopula",
         "independent": "privacy.generators.independent:Independent",
@@ -107,11 +106,6 @@ TRAINERS: Final = FitterRegistry(
 def names() -> tuple[str, ...]:
     """Return the names of all generators, sorted."""
     return GENERATORS.names
-
-
-def names_that_say(what: str) -> tuple[str, ...]:
-    """Return the names of the generators that say so of themselves; one that cannot be loaded does not."""
-    return GENERATORS.names_where(lambda made: bool(getattr(made, what, False)))
 
 
 def generator(name: str) -> Generator[Any]:

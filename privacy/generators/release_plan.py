@@ -18,9 +18,9 @@ from privacy.accounting.amounts import PICO, delta_down, pico_to_text
 from privacy.accounting.claim import ClaimedBy, release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
-from privacy.generators.fit_modifier import check_generator, modifier_terms, whole_fitter
+from privacy.generators.fit_modifier import modifier_terms, whole_fitter
 from privacy.generators.generator import CannotGenerate, Fitter, Generator, GeneratorPlan, SynthesisTask
-from privacy.generators.registry import generator, names_that_say
+from privacy.generators.registry import GENERATORS, generator
 from privacy.generators.resolved_options import resolved_options
 from privacy.learning.layout import row_layout
 from privacy.marginals.domain import CellDomain
@@ -123,7 +123,6 @@ def plan_synthetic(
     *,
     epsilon: Decimal,
     delta: Decimal,
-    read: Mapping[str, Any] | None = None,
     **noise: Any,
 ) -> FittedPlan[SynthesisTask]:
     """Let the generator of a synthetic product plan; `noise` as of `plan_fit`.
@@ -131,16 +130,12 @@ def plan_synthetic(
     Args:
         product, contract, options: of the release.
         epsilon, delta: the charge.
-        read: what was read for the product's modifiers, by their name.
-
     Raises:
-        CannotGenerate: no such generator, one that cannot make these columns, or that a modifier does not go with; or
-            as of `plan_fit`.
+        CannotGenerate: no such generator, one that cannot make these columns; or as of `plan_fit`.
     """
     made_by: Generator[Any] = generator(product.generator)
     _refuse_pictures(made_by, product, contract)
-    check_generator(made_by, product)
-    asked = task_of(product, contract, epsilon=epsilon, delta=delta, read=read)
+    asked = task_of(product, contract, epsilon=epsilon, delta=delta)
     return plan_fit(product.generator, made_by, asked, options, **noise)
 
 
@@ -148,7 +143,7 @@ def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contrac
     """Refuse columns of pictures for a generator that measures marginals: a picture has no cells to count."""
     pictures = contract.pictures(product.names(contract))
     if pictures and not getattr(made_by, "takes_pictures", False):
-        taking = ", ".join(names_that_say("takes_pictures"))
+        taking = ", ".join(GENERATORS.names_where(lambda made: bool(getattr(made, "takes_pictures", False))))
         raise CannotGenerate(
             f"product.columns: {pictures[0]!r} holds pictures, which {product.generator!r} cannot make; allowed: "
             f"columns of single values, or a generator that learns from rows ({taking}); do: leave it out of "
@@ -162,9 +157,8 @@ def task_of(
     *,
     epsilon: Decimal,
     delta: Decimal,
-    read: Mapping[str, Any] | None = None,
 ) -> SynthesisTask:
-    """Return what a generator is asked for, from what is public alone; `read` as of `plan_synthetic`."""
+    """Return what a generator is asked for, from what is public alone."""
     names = product.names(contract)
     return SynthesisTask(
         domain=CellDomain.of(contract, names),
@@ -177,5 +171,5 @@ def task_of(
         layout=row_layout(contract, names),
         contract=contract,
         modifiers=tuple(name for name, _ in modifier_parts(product, "fit")),
-        **modifier_terms(product, contract, read or {}),
+        **modifier_terms(product, contract),
     )

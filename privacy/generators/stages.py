@@ -1,8 +1,5 @@
 """A fit in three stages: all columns, private choices, and the measurement of what was chosen.
 
-Where there is a public prior, a private choice comes after the columns: whether the model begins with the prior's
-dependence (`prior_choice`). What is chosen and measured then is what that model misses most.
-
 The columns come first. Then released values and public sizes tell whether structure can be afforded. Where
 
     x       what an edge of the network takes of the budget: its choice and its measurement
@@ -39,7 +36,6 @@ from privacy.generators.planning import (
     noise_in_words,
 )
 from privacy.generators.precision import FIRST_MOVE, NO_STRUCTURE, Precision, noise_error
-from privacy.generators.prior_choice import after_choice, choose_base, prior_step
 from privacy.generators.spending import Spending
 from privacy.marginals.graphical_model import GraphicalModel
 
@@ -69,7 +65,7 @@ class Stages:
 
         Args:
             task: with d columns to model there are d - 1 choices, and d beside given columns. Without a choice all
-                goes to the columns. What the choice of a prior takes is left out.
+                goes to the columns.
             spending: gives the budget.
             weights: of the stages, > 0.
         """
@@ -77,7 +73,7 @@ class Stages:
         edges = [1] * (columns - 1 + bool(task.given))
         if not edges:
             return cls((spending.total,), (), ())
-        first, choices, chosen = spending.split(after_choice(task, spending), weights)
+        first, choices, chosen = spending.split(spending.total, weights)
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
 
 
@@ -94,7 +90,6 @@ class StagedFit:
         self.pairs = asked_pairs(fitting.asked)
         self._precision = Precision(dict.fromkeys(self.pairs, Fraction(1)), fitting.spending)
         self._unknown: Mapping[Clique, float] = {}
-        self._notes: tuple[str, ...] = ()
 
     def measure(self, clique: Clique, part: Fraction) -> None:
         """Measure a clique for a share of the budget."""
@@ -102,7 +97,7 @@ class StagedFit:
         self._fitting.measure(clique, part)
 
     def columns(self) -> GraphicalModel:
-        """Measure all columns, and return the model in which they are independent, or depend as in a prior.
+        """Measure all columns, and return the model in which they are independent.
 
         Raises:
             OutOfTime: the time limit has passed before all was measured.
@@ -110,8 +105,6 @@ class StagedFit:
         for name, part in zip(self._fitting.asked.modelled, self._stages.columns, strict=True):
             self._fitting.refuse_late("one-way marginals")
             self.measure((name,), part)
-        if self._stages.chosen:
-            self._notes = choose_base(self._fitting, self.pairs)
         return self._fitting.rough()
 
     def affordable(self, independent: GraphicalModel) -> bool:
@@ -141,7 +134,7 @@ class StagedFit:
         if fitting.spending.left > _LEAST_LEFT * fitting.spending.total:
             measure_again(self.measure, fitting, self._precision, model, self._unknown)
         unstructured = [NO_STRUCTURE] if self._stages.chosen and not fitting.selections else []
-        return fitting.final(model, [*self._notes, *unstructured, *notes])
+        return fitting.final(model, [*unstructured, *notes])
 
 
 def asked_pairs(task: SynthesisTask) -> list[Clique]:
@@ -195,8 +188,6 @@ def plan_stages(task: SynthesisTask, options: Options, stages: Stages, what: str
 
     steps = [PlannedStep("one-way marginals", len(columns), part(stages.columns), noise_in_words(columns))]
     if choices:
-        step = prior_step(task, spending)
-        steps += [] if step is None else [step]
         words = f"epsilon {float(choices[0].epsilon):.3g}"
         steps.append(
             PlannedStep(message("choices of {what}", what=message(what)), len(choices), part(stages.choices), words)

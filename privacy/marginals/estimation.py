@@ -21,12 +21,11 @@ An iterative regularization method for total variation-based image restoration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.fit_objective import FitObjective
@@ -84,7 +83,6 @@ def estimate(
     tolerance: float = 0.005,
     max_iterations: int = 1000,
     cap_mb: float | None = None,
-    base: Mapping[Clique, Floats] | None = None,
 ) -> MarginalEstimate:
     """Fit a graphical model to noisy measurements.
 
@@ -102,8 +100,6 @@ def estimate(
             of a row, where the noise is below one.
         max_iterations: stop there in any case.
         cap_mb: refuse a model above so many MB before it is built; None for no cap.
-        base: what stands for the uniform distribution: finite factors in log space by clique, in the domain's order
-            of columns.
     Returns:
         Estimate: the model and its certificate.
     Raises:
@@ -113,13 +109,13 @@ def estimate(
     Privacy: post-processing.
     """
     zeros = {domain.canonical(zero.clique): zero.on(domain) for zero in structural_zeros}
-    check_size(domain, [*(one.clique for one in measurements), *zeros, *(base or ())], cap_mb)
+    check_size(domain, [*(one.clique for one in measurements), *zeros], cap_mb)
     rows = estimate_total(measurements) if total is None else float(total)
     finest = max(FINEST_DEVIATION, FLOAT_PRECISION * rows) ** 2
     # The empty clique is left out: it says the total, which is fixed by now.
     combined = combine(domain, measurements).items()
     merged = {clique: (values, max(variance, finest)) for clique, (values, variance) in combined if clique}
-    objective = FitObjective(domain, merged, zeros, rows, base)
+    objective = FitObjective(domain, merged, zeros, rows)
     final = default_temperature(objective.variance, steps) if temperature is None else temperature
     if not final > 0 or steps < 1:
         raise ValueError("the temperature must be positive, and there must be a step")

@@ -11,8 +11,7 @@ is, but for a constant, minus the dual, divided by the temperature, of
 
     P(p) = sum over measured cells of (mu - y)² / (2 variance) + temperature · total · KL(p || p_c)
 
-over all distributions p. A base, such as a model of public rows, is a product of fixed factors that every model has
-beside its potentials: with c = 0, p_c is then the base, and not the uniform distribution.
+over all distributions p. With c = 0, p_c is the uniform distribution.
 
 Filling in, P(p_theta) minus the dual at theta is  sum of gradient² / (2 variance): a bound on how far P is above its
 minimum, and on half the squared distance of mu from the optimum's, in noise variances.
@@ -46,7 +45,6 @@ class FitObjective:
         measured: one measurement a clique: values in the domain's order of columns, and the variance of a cell.
         zeros: impossible cells by clique, in the domain's order of columns.
         total: number of rows, ≥ 0.
-        base: fixed factors in log space by clique, finite, in the domain's order of columns.
     Raises:
         NothingPossible: the structural zeros exclude every row.
     """
@@ -57,7 +55,6 @@ class FitObjective:
         measured: Mapping[Clique, tuple[Floats, float]],
         zeros: Mapping[Clique, NDArray[np.bool_]],
         total: float,
-        base: Mapping[Clique, Floats] | None = None,
     ) -> None:
         self.domain = domain
         self.total = total
@@ -66,9 +63,7 @@ class FitObjective:
         self.slices = tuple(slice(int(low), int(high)) for low, high in pairwise(bounds))
         self.values = np.concatenate([np.empty(0), *(values.ravel() for values, _ in measured.values())])
         self.variance = np.concatenate([np.empty(0), *(np.full(values.size, v) for values, v in measured.values())])
-        self._fixed = dict(base or {})
-        for clique, mask in zeros.items():
-            self._fixed[clique] = np.where(mask, -np.inf, self._fixed.get(clique, 0.0))
+        self._fixed = {clique: np.where(mask, -np.inf, 0.0) for clique, mask in zeros.items()}
         tree = junction_tree(domain, [*self.cliques, *self._fixed])
         uniform = np.zeros(self.values.size)
         self._propagation = BeliefPropagation(tree, self._factors(uniform))
@@ -96,7 +91,7 @@ class FitObjective:
         return level
 
     def _factors(self, point: Floats) -> dict[Clique, Floats]:
-        """Return the potentials at a point, structural zeros and base included."""
+        """Return the potentials at a point, structural zeros included."""
         factors = {
             clique: point[part].reshape(self.domain.sizes(clique))
             for clique, part in zip(self.cliques, self.slices, strict=True)

@@ -7,7 +7,7 @@ cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Final
@@ -84,18 +84,6 @@ class SnapshotCounts(SnapshotReader):
             PrivateCounts(clique, shapes[clique], *self._mark, partial(self._counted, clique, shapes))
             for clique in cliques
         )
-
-    def agrees_with(self, public: Mapping[Clique, NDArray[np.int64]]) -> bool:
-        """Say whether the rows have exactly these counts, marginal by marginal.
-
-        Args:
-            public: counts that anybody may see, by clique, in the marginals' shapes.
-        Privacy: the answer is exact, and is for a gate alone, which the record lists as unprotected. All marginals
-            are counted and compared, whichever differs: the time does not tell how far they agree.
-        """
-        counted = self._counts_of({clique: counts.shape for clique, counts in public.items()})
-        differ = sum(int((counted[clique] != counts).sum()) for clique, counts in public.items())
-        return differ == 0
 
     def sparse(self, clique: Clique) -> SparseCounts:
         """Return the handle on the populated cells of the marginal of `clique`, by their row-major numbers.

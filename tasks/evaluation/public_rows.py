@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.periods.period_sources import division_of
-from contracts.release.public_prior import reason_problem
 from privacy.evaluation.scores import PrivateScores, Scores
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable, snapshot_mark
@@ -34,6 +33,8 @@ FOLDER: Final = "public-scores"
 """In the workspace's root."""
 PUBLIC: Final = "computed from published rows and from rows that the publisher declared public; it cost no budget"
 _OF_THIS_MACHINE: Final = re.compile("^[a-z0-9+.-]+://(?=/)")
+_LEAST_LETTERS: Final = 10
+_MOST_LETTERS: Final = 500
 _PUBLISHED: Final = ("published", "superseded", "withdrawn")
 _AS_PUBLISHED: Final = "a version that this workspace published, unchanged"
 
@@ -146,16 +147,11 @@ def refuse_confidential(
         Refused: it is one of them, lies in a folder that is one, or has the same bytes as a file that is one.
     """
     bound, allowed = list(sources), "rows that anybody may see"
-    if is_confidential(holdout, bound):
-        inside = any(_is_within(holdout, source) for source in bound)
+    inside = any(_is_within(holdout, source) for source in bound)
+    if inside or any(_same_bytes(Path(holdout), source) for source in bound):
         found = "a source" if inside else "a copy, byte for byte, of a source"
         found += " that the ledger has bound to people"
         raise Refused([Finding(what, "file", found, allowed, remedy)])
-
-
-def is_confidential(file: str, sources: Iterable[str]) -> bool:
-    """Say whether a file, by its canonical name, is a source, a part of one, lies in one, or is a copy of one."""
-    return any(_is_within(file, source) or _same_bytes(Path(file), source) for source in sources)
 
 
 def refuse_own_rows(table: PrivateTable, *, mark: str | None, spec_digest: str, due: str | None) -> None:
@@ -238,11 +234,13 @@ def _paths_of(source: str) -> set[str]:
 
 def _reason(because: str | None) -> str:
     """Return why rows are public; refuse a declaration without a reason."""
-    problem = reason_problem(because or "")
-    if problem is None:
-        return " ".join((because or "").split())
+    told = " ".join((because or "").split())
+    if _LEAST_LETTERS <= len(told) <= _MOST_LETTERS and told.isprintable():
+        return told
+    found = "no reason" if not told else f"a reason of {len(told)} characters"
+    allowed = f"why these rows are public, in {_LEAST_LETTERS} to {_MOST_LETTERS} characters"
     remedy = "rows held back from the confidential table are as confidential as the rest: for those, use --against"
-    raise SpecRefused([Finding("the command", "--public-because", problem.found, problem.allowed, remedy)])
+    raise SpecRefused([Finding("the command", "--public-because", found, allowed, remedy)])
 
 
 def _digest_of(path: Path, *, option: str = "--holdout") -> str:

@@ -125,23 +125,17 @@ class FittedPlanning(ABC):
         return {**written, **changed}, [f"{name} {str(value).lower()}" for name, value in changed.items()]
 
 
-def _options_at(spec: ReleaseSpec) -> FieldPath:
-    """Return where the options of generator or trainer are written."""
-    return ("product", *getattr(spec.product, "options_at", OPTIONS[1:]))
-
-
 def _misread(spec: ReleaseSpec, error: ValidationError, model: Any) -> list[Finding]:
     """Locate what the options' model refuses; of an option that others have, name these and no similar word."""
-    at = _options_at(spec)
     unknown = {
-        dotted((*at, *item["loc"])): str(item["loc"][0])
+        dotted((*OPTIONS, *item["loc"])): str(item["loc"][0])
         for item in error.errors()
         if item["type"] == "extra_forbidden" and len(item["loc"]) == 1
     }
     owners = {field: ", ".join(_owners(spec, option)) for field, option in unknown.items()}
     return [
         replace(each, remedy=f"drop it: it is an option of {owners[each.field]}") if owners.get(each.field) else each
-        for each in spec.misread(at, error, model)
+        for each in spec.misread(OPTIONS, error, model)
     ]
 
 
@@ -152,8 +146,8 @@ def _owners(spec: ReleaseSpec, option: str) -> tuple[str, ...]:
 
 
 def _of_candidate(spec: ReleaseSpec, refused: CandidateRefused) -> list[Finding]:
-    """Locate what is wrong with one of several candidates, or with what they must meet."""
-    at: FieldPath = (*_options_at(spec), *refused.at)
+    """Locate what is wrong with the part of one of several tables."""
+    at: FieldPath = (*OPTIONS, *refused.at)
     if isinstance(refused.cause, ValidationError):
         return spec.misread(at, refused.cause, refused.model)
     place, problem = read_message(str(refused.cause), refused.options)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final
 
-from contracts.message import SENTENCES, Message, joined, message, plural
+from contracts.message import Message, joined, message, plural
 
 ALONE: Final = message("Each column was drawn on its own: no relation between columns is kept.")
 _FROM_WHOLE_ROWS: Final = {
@@ -27,7 +27,7 @@ _FROM_WHOLE_ROWS: Final = {
     ),
 }
 """By the kind of draw; the first that was drawn decides."""
-_BY_COLUMNS: Final = frozenset({"marginal", "cell_sums", "choice", "model_choice", "acceptance"})
+_BY_COLUMNS: Final = frozenset({"marginal", "cell_sums", "choice"})
 _MAX_NAMED: Final = 3
 
 
@@ -39,7 +39,7 @@ def kept_relations(replay: Mapping[str, Any]) -> Message | None:
     """
     if replay["product"].get("kind") != "synthetic" or "execution" in replay:
         return None
-    draws = _draws_of_model(replay)
+    draws: Sequence[Mapping[str, Any]] = replay["draws"]
     kinds = {draw["kind"] for draw in draws}
     for kind, sentence in _FROM_WHOLE_ROWS.items():
         if kind in kinds:
@@ -48,23 +48,7 @@ def kept_relations(replay: Mapping[str, Any]) -> Message | None:
         return message(
             "How columns go together was learned by draws of {kinds}: the record lists them.", kinds=", ".join(others)
         )
-    begun = any(draw["kind"] == "model_choice" and draw["index"] == 1 for draw in draws)
-    measured = _measured_pairs(draws)
-    if not begun:
-        return measured
-    file = replay["product"]["prior"]["path"]
-    public = message("Relations beyond what was measured are those of the public rows of {file}.", file=file)
-    return public if measured == ALONE else joined([measured, public], SENTENCES)
-
-
-def _draws_of_model(replay: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the draws that the model follows; of candidates the accepted one's, and marginals that it kept."""
-    draws: Sequence[Mapping[str, Any]] = replay["draws"]
-    tried = [draw["candidate"] for draw in draws if draw["kind"] == "acceptance"]
-    if not tried:
-        return list(draws)
-    own, kept = f"candidate-{tried[-1] + 1}-", replay["product"]["options"]["keep_measured"]
-    return [draw for draw in draws if draw["key"].startswith(own) or (kept and draw["kind"] == "marginal")]
+    return _measured_pairs(draws)
 
 
 def _measured_pairs(draws: Sequence[Mapping[str, Any]]) -> Message:

@@ -81,26 +81,3 @@ def test_a_version_whose_record_is_gone_says_nothing_of_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "made-up" not in _said(tmp_path, capsys)
-
-
-@pytest.mark.parametrize(
-    ("draws", "says"),
-    [
-        ([{"kind": "model_choice", "index": 1}], "prior         old.csv, begun with"),
-        ([{"kind": "model_choice", "index": 0}], "prior         old.csv, not begun with"),
-        ([{"kind": "marginal"}], "prior         old.csv, its columns alone"),
-    ],
-)
-def test_what_noise_chose_of_a_prior_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], draws: list[dict[str, Any]], says: str
-) -> None:
-    replay = {"rows": {"number": 9}, "product": {"prior": {"path": "old.csv"}}, "draws": draws}
-    assert f"{says}\n" in _said(_version(tmp_path, replay), capsys)
-
-
-def test_the_accepted_candidate_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The last one that was tested."""
-    candidates = [{"generator": "mst"}, {"generator": "aim"}, {"generator": "independent"}]
-    draws = [{"kind": "acceptance", "candidate": place} for place in (0, 0, 1, 1)]
-    replay = {"rows": {"number": 9}, "product": {"options": {"candidates": candidates}}, "draws": draws}
-    assert "accepted      candidate 2 of 3, aim\n" in _said(_version(tmp_path, replay), capsys)

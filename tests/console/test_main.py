@@ -28,7 +28,6 @@ from contracts.errors import (
     SudareError,
 )
 from contracts.plug_ins import OF_EXTENSIONS
-from privacy.generators.first_accepted import NothingAccepted
 from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
 from tasks.storage.sinks.version_copy import VersionBroken
@@ -290,7 +289,6 @@ def test_a_command_of_a_deleted_extension_is_refused_by_the_extension_s_name(
         (LedgerConflict("a race"), 1),
         (RunBusy([FINDING]), 1),
         (errors.UsageRefused("sudare run", "No such option: --label"), 2),
-        (NothingAccepted("no candidate was accepted"), 7),
         (errors.Interrupted("stopped"), 130),
         (SudareError("something"), 1),
     ],

@@ -19,9 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("findings.json")
 ROOMS = ("tasks/verify.py", "tasks/verification/**/*.py", "tasks/products/**/*.py", "tasks/records/**/*.py")
-MAKER = re.compile(
-    r"(generator_terms|approvals|published_version|formula|prior_gate|version_records|_intervals)\.py$"
-)
+MAKER = re.compile(r"(generator_terms|approvals|published_version|formula|version_records|_intervals)\.py$")
 """Modules that refuse what an operator or a reader asks for; no rule calls them."""
 PASSED = {"allowed", "pairs", "own", "field", "found", "source", "of"}
 """Parameters by which a function is given what it refuses; it is listed once for each caller."""

@@ -273,13 +273,6 @@ def test_the_hash_of_a_snapshot_covers_the_parents(tmp_path: Path) -> None:
             "product.inside_bins",
             "inside_bins beside",
         ),
-        (
-            "  generator: linked_tables",
-            "  accept:\n    criteria: [{kind: mean_marginal, ways: 1, at_most: 0.5}]\n"
-            "    candidates: [{generator: linked_tables}]",
-            "product.accept.candidates",
-            "the candidate linked_tables",
-        ),
     ],
 )
 def test_what_cannot_be_made_is_refused_by_its_key(tmp_path: Path, old: str, new: str, at: str, found: str) -> None:

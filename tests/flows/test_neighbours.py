@@ -25,7 +25,6 @@ from contracts.release.product_kinds import BUILT_IN as PRODUCTS
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.generators.registry import GENERATORS, TRAINERS
-from privacy.grant.queries.acceptance import AcceptanceQuery
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
@@ -34,7 +33,6 @@ from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.kinds import BUILT_IN as QUERIES
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
@@ -165,12 +163,6 @@ CASES = {
     "adaptive": Case(f"{{kind: adaptive, tables: [{{by: [ward], adapt: {ADAPT}}}]}}", asks=LevelCountQuery),
     "aim": synthetic("aim", "rounds: 4", asks=ChoiceQuery),
     "auto": synthetic("auto", "rows_about: 150"),
-    "first_accepted": Case(
-        f"{{kind: synthetic, {COLUMNS}, accept: {{criteria: [{{kind: mean_marginal, ways: 2, at_most: 0.9}}, "
-        "{kind: worst_cell, cells: [{ward: surgery}], at_most: 400}], candidates: "
-        "[{generator: independent}, {generator: mst}]}}",
-        asks=AcceptanceQuery,
-    ),
     "fixed": synthetic("fixed", "cliques: [[ward, floor], [age]]"),
     "independent": synthetic("independent", more=", inside_bins: measured"),
     "joined bins": synthetic("mst", more=", bins: private"),
@@ -179,9 +171,6 @@ CASES = {
     "mst": synthetic("mst"),
     "privbayes": synthetic("privbayes"),
     "privbayes total": synthetic("privbayes", **TOTAL),
-    "prior": synthetic(
-        "mst", more=", prior: {path: old.parquet, public_because: 'Published in 2006.'}", asks=ModelChoiceQuery
-    ),
     "p3gm linear": synthetic(
         "p3gm", "label: ward, dimensions: 3, labels: components, decoder: linear, rows_about: 300", asks=SumQuery
     ),
@@ -357,14 +346,6 @@ def write(folder: Path, case: Case, adjacency: Adjacency, bound: int, table: lis
     else:
         source = write_linked(folder, adjacency, table)
     (folder / "places.csv").write_text(PLACES)
-    old = {
-        "ward": ["surgery", "children"],
-        "floor": [1, 2],
-        "age": [3, 77],
-        "bill": [1.0, 50.0],
-        "insured": ["true"] * 2,
-    }
-    pl.DataFrame(old).write_parquet(folder / "old.parquet")
     terms = {"account": "stays-2024", "delta": "1e-7", "store": "releases", "release": "r"}
     spec = SPEC.format(source=source, epsilon=case.epsilon, product=case.product, formats=case.formats, **terms)
     (folder / "spec.yaml").write_text(spec)
@@ -407,9 +388,8 @@ def test_neighbours_publish_the_same_bytes(tmp_path: Path, case: Case, adjacency
 def test_every_registered_kind_has_a_case_or_a_reason() -> None:
     """A kind of product, generator, trainer, query, file or address that is registered tomorrow fails here."""
     products = [yaml.safe_load(case.product) for case in CASES.values()]
-    accepted = {"first_accepted"} & {"first_accepted" for each in products if "accept" in each}
     assert {each["kind"] for each in products} == {*PRODUCTS}
-    assert {each["generator"] for each in products if "generator" in each} | accepted == {*GENERATORS.built_in}
+    assert {each["generator"] for each in products if "generator" in each} == {*GENERATORS.built_in}
     assert {each["trainer"] for each in products if "trainer" in each} == {*TRAINERS.built_in}
     assert {case.asks for case in CASES.values()} | {*ACROSS} == {*QUERIES}
     assert {*SOURCES} == {*SUFFIXES, *get_args(Files)}

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import sudare
-from tests.worlds.synthetic_rows import SyntheticScenario, accepted, aim, fixed, gaussians, made_up
+from tests.worlds.synthetic_rows import SyntheticScenario, aim, fixed, gaussians, made_up
 from tests.worlds.versions import Version, Worlds
 
 MEASURED = (
@@ -211,13 +211,11 @@ def test_each_coefficient_that_rests_on_the_model_is_named_or_has_no_interval(re
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("made", "said"), [(gaussians, "no noisy marginals"), (accepted, "accepted by a private test"), (aim, "")]
-)
+@pytest.mark.parametrize(("made", "said"), [(gaussians, "no noisy marginals"), (aim, "")])
 def test_versions_without_noise_that_tells_are_refused(
     made: Callable[[], SyntheticScenario], said: str, worlds: Worlds
 ) -> None:
-    """Sums over rows, and a model that a test of the exact data chose; AIM has marginals, and no copies."""
+    """Sums over rows; AIM has marginals, and no copies."""
     release = sudare.Release(worlds.published(made()).folder)
     if said:
         with pytest.raises(sudare.SpecRefused, match=said):

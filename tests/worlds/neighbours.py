@@ -35,7 +35,6 @@ from privacy.grant.grant import Grant
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
-from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.grant.queries.parameters import STEPS, ParameterQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import DrawStage, Query
@@ -301,7 +300,6 @@ def of_training(query: TrainingQuery, stage: DrawStage, exact: Any, other: Any) 
 OF_KIND: dict[type[Query[Any]], Callable[..., Moves]] = {
     SparseMarginalQuery: of_sparse,
     ChoiceQuery: of_scores,
-    ModelChoiceQuery: of_scores,
     QuantileChoiceQuery: of_values,
     KeyQuery: of_keys,
     KeyCountQuery: of_key_counts,

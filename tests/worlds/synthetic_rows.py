@@ -308,13 +308,3 @@ def stretched() -> SyntheticScenario:
     )
     properties = STAY.replace("[0, 12.5, 100, 900]", "[0, 1, 2, 3, 4, 5, 900]")
     return replace(aim(), product=product, properties=properties, release="stretched")
-
-
-def accepted() -> SyntheticScenario:
-    """Two candidates: columns that know nothing of each other, which miss a bound on pairs, then a tree of pairs."""
-    product = """{kind: synthetic, columns: [ward, floor, age, bill], accept: {criteria: [
-        {kind: mean_marginal, ways: 2, at_most: 0.1},
-        {kind: worst_marginal, marginals: [[ward], [age]], at_most: 0.2},
-        {kind: worst_cell, cells: [{ward: surgery, floor: '1'}], at_most: 400}],
-        candidates: [{generator: independent}, {generator: mst}]}}"""
-    return replace(aim(), product=product, release="accepted")

@@ -55,7 +55,7 @@ class ChoiceQuery(Query[Selection]):
         for candidate in self.candidates:
             match candidate.score:
                 case DistanceScore():
-                    check_distance(candidate.score, candidate.counts)
+                    _check_distance(candidate.score, candidate.counts)
                 case MutualInformationScore():
                     _check_information(candidate, relation)
 
@@ -104,7 +104,7 @@ def choice(
     return np.array([chosen], dtype=np.int64)
 
 
-def check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
+def _check_distance(score: DistanceScore, counts: PrivateCounts) -> None:
     """Refuse a prediction of another shape or too large for exact sums, or a weight that is not positive.
 
     Raises:

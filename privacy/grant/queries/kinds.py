@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, Final
 
 from contracts.plug_ins import registered
-from privacy.grant.queries.acceptance import AcceptanceQuery
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
@@ -19,7 +18,6 @@ from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.grant.queries.model_choice import ModelChoiceQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
@@ -42,8 +40,6 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     KeyQuery,
     KeyCountQuery,
     ChoiceQuery,
-    AcceptanceQuery,
-    ModelChoiceQuery,
     QuantileChoiceQuery,
     TrainingQuery,
     ParameterQuery,

@@ -30,10 +30,9 @@ class SyntheticMaking:
         """Write rows, model, and what was drawn."""
         _, made = facts.synthetic
         files: tuple[RowsFile, ...] = (rows_file(made, facts),)
-        modifiers = record_modifiers(facts.spec.product)
-        for modifier in modifiers:
+        for modifier in record_modifiers(facts.spec.product):
             files = modifier.row_files(files, facts)
         rows = write_rows(files, facts, folder, marks=marks)
         drawn = write_drawn(made.fitted, facts, folder, marks=marks)
         model = write_model(made.model, folder, marks=marks)
-        return (*rows, *drawn, *model, *(file for modifier in modifiers for file in modifier.write(facts, folder)))
+        return (*rows, *drawn, *model)

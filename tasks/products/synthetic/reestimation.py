@@ -5,9 +5,8 @@ Estimation is floating point: models are compared up to a tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
@@ -29,7 +28,6 @@ def reestimate(
     meaning: SyntheticMeaning,
     published: Model,
     bar: Bar,
-    read: Mapping[str, Any],
 ) -> tuple[list[Finding], list[str]]:
     """Fit again, and compare the models.
 
@@ -40,14 +38,13 @@ def reestimate(
         meaning: contract and product.
         published: the published model.
         bar: told how far it is.
-        read: what its options read, as it is published, by their name.
     Returns:
         tuple: what is wrong, and what could not be checked.
     """
     product = meaning.product
     again = Refit(
         partial(generator, product.generator),
-        partial(plan_synthetic, product, meaning.contract, read=read),
+        partial(plan_synthetic, product, meaning.contract),
         product.options,
         process="fit",
         noun="generator",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from contracts.errors import Finding
-from contracts.release.synthetic_modifiers import asked_modifiers, named_parts
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model, SynthesisTask
 from privacy.generators.registry import GENERATORS, generator
@@ -52,7 +51,6 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
 
     statement: ClassVar = SyntheticRecord
     registry = GENERATORS
-    _read: Mapping[str, Any] = {}
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -97,7 +95,7 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         return replace(asked, epsilon=charge.planned_for)
 
     def _fit_again(self, values: PublishedValues, meaning: SyntheticMeaning, model: Model, bar: Bar) -> RuleFindings:
-        return reestimate(self._record.replay, self.events, values, meaning, model, bar, self._read)
+        return reestimate(self._record.replay, self.events, values, meaning, model, bar)
 
     def forms(self) -> Mapping[str, FileForm]:
         """Of what was drawn, and of model and rows."""
@@ -107,8 +105,6 @@ class SyntheticChecks(FittedChecks[SyntheticRecord, SyntheticMeaning, Model]):
         """Read the model, and make the rows again."""
         findings: list[Finding] = []
         replay, modifiers = self._record.replay, modifier_checks(meaning.product, self._record.replay)
-        inputs = named_parts(asked_modifiers(meaning.product), "checks")
-        self._read = {name: checks.read(files, meaning, findings) for name, checks in inputs}
         names = row_files(replay)
         values, arrays = (files.read(name, findings) for name in (replay.model.values, replay.model.arrays))
         rows = {name: data for name in names if (data := files.read(name, findings)) is not None}

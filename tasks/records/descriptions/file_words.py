@@ -24,7 +24,6 @@ _ROLES = {
     "rounds": "The noisy sum over sites of each round, as it was drawn.",
     "choices": "Private choices as they were made.",
     "model": "The fitted model, in whole numbers.",
-    "prior": "Marginals of public rows that the model may have begun with.",
     "weights": "Weights and biases of the classifier, as safetensors.",
     "inputs": "How a row becomes the classifier's input, and what its outputs mean.",
     "card": "The model card.",

@@ -16,8 +16,6 @@ from tasks.records.groups.field import NONE, FieldGroup, Fill, Run, with_section
 from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, conversion
 from tasks.records.groups.noise import NOISE
 from tasks.records.groups.unprotected import UNPROTECTED
-from tasks.records.groups.unprotected import quantities as all_quantities
-from tasks.records.modifiers.record_modifier import record_modifiers
 
 
 def draws(run: Run) -> list[dict[str, Any]]:
@@ -67,12 +65,6 @@ def exact_total(run: Run) -> dict[str, Any] | str:
     return {"value": declared.value, "declared_public_in": declared.reference}
 
 
-def quantities(run: Run) -> list[str]:
-    """List what is visible without noise: what every release lists, and what modifiers add."""
-    added = (text for modifier in record_modifiers(run.facts.spec.product) for text in modifier.unprotected(run))
-    return [*added, *all_quantities(run)]
-
-
 def row_count_origin(run: Run) -> str:
     """Say where the number of rows comes from."""
     made, means = run.facts.synthetic[1], rows(run)["means"]
@@ -104,7 +96,7 @@ _CHANGED: Final = (
     with_fills(UNIT, sensitivity=sensitivities),
     with_fills(GUARANTEE, conversion=conversion_words),
     with_fills(LEDGER, draws=draws),
-    with_fills(UNPROTECTED, exact_total=exact_total, quantities=quantities),
+    with_fills(UNPROTECTED, exact_total=exact_total),
     with_fills(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
     with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
 )

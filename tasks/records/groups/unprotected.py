@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from contracts.message import message
-from contracts.release.synthetic_modifiers import modifier_gate_words
 from privacy.grant.draw_replay import LOST
 from tasks.records.groups.choices import chosen_settings
 from tasks.records.groups.contract_terms import truncation
@@ -51,13 +50,13 @@ def fixed_gates(run: Run) -> list[str]:
         gates.append(message("the column {name} tells days", name=source.by))
     if source.select is not None:
         gates.append(message("the select could be evaluated to its end: {select}", select=source.select))
-    gates.append(
+    return [
+        *gates,
         message(
             "no more than the share that the workspace sets of the rows of a column do not fit the contract, are "
             "clipped or repeat an id, where a schedule starts the run"
-        )
-    )
-    return [*gates, *modifier_gate_words(run.facts.spec.product)]
+        ),
+    ]
 
 
 NEW_VERSION: Final = message(

@@ -54,7 +54,7 @@ def _generated_by(*names: str) -> Concern:
 
 CONCERNS: Final[Mapping[int, Concern]] = {
     12: _chosen,
-    13: _generated_by("aim", "first_accepted", "mst"),
+    13: _generated_by("aim", "mst"),
     14: trained,
     15: trained,
     17: _noise_on_counts,

@@ -75,14 +75,6 @@ BUILT_IN: Final = {
         form="tasks.records.draws.choice:ChoiceForm",
         checks="tasks.verification.draws.choice_draws:ChoiceChecks",
     ),
-    "acceptance": DrawParts(
-        form="tasks.records.draws.acceptance:AcceptanceForm",
-        checks="tasks.verification.draws.acceptance_draws:AcceptanceChecks",
-    ),
-    "model_choice": DrawParts(
-        form="tasks.records.draws.model_choice:ModelChoiceForm",
-        checks="tasks.verification.draws.model_choice_draws:ModelChoiceChecks",
-    ),
     "parameters": DrawParts(
         form="tasks.records.draws.parameters:ParameterForm",
         checks="tasks.verification.draws.parameter_draws:ParameterChecks",

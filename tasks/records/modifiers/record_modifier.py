@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.release.synthetic_modifiers import modifier_parts, named_parts, stated_modifiers
 from tasks.records.facts import RunFacts
 from tasks.records.files.synthetic_files import RowsFile
-from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
 from tasks.records.model.synthetic_statements import SyntheticReplay
@@ -27,10 +25,6 @@ class RecordModifier:
     def row_files(self, files: tuple[RowsFile, ...], facts: RunFacts) -> tuple[RowsFile, ...]:
         """Return the files of rows, given those without the modifier."""
         return files
-
-    def write(self, facts: RunFacts, folder: Path) -> tuple[WrittenFile, ...]:
-        """Write what the version has beside rows, model and measurements."""
-        return ()
 
     def replay(self, run: Run) -> dict[str, Any]:
         """Return what the replay block states beside draws, model and rows; a mapping adds to the one there."""
@@ -59,10 +53,6 @@ class RecordModifier:
     def further_rows(self, run: Run, told: str) -> str:
         """Return whether further rows come from the model; as `rows`."""
         return told
-
-    def unprotected(self, run: Run) -> list[str]:
-        """Return what more is visible without noise."""
-        return []
 
     def uses(self, run: Run) -> list[str]:
         """Return what more the rows are good for."""

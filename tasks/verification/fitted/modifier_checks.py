@@ -13,7 +13,6 @@ from contracts.errors import Finding
 from privacy.generators.generator import Model
 from tasks.records.model.synthetic_statements import ModelStatement, SyntheticRecord, SyntheticReplay
 from tasks.verification.draws.draw_checks import FileForm
-from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted_meaning import SyntheticMeaning
 
 CompareModels = Callable[[Model, Model, Sequence[Clique]], list[Finding]]
@@ -66,10 +65,6 @@ class ModifierChecks:
     def check_record(self, record: SyntheticRecord, meaning: SyntheticMeaning, *, where: str) -> list[Finding]:
         """Check what the record states of it."""
         return []
-
-    def read(self, files: OpenFiles, meaning: SyntheticMeaning, findings: list[Finding]) -> Any:
-        """Read what a fit made again needs of it, and add to the findings."""
-        return None
 
     def check_model(self, model: Model, stated: ModelStatement, meaning: SyntheticMeaning) -> list[Finding]:
         """Check the published model against product and contract."""

@@ -61,15 +61,6 @@ def test_private_bins_are_measured_and_written_as_themselves(tmp_path: Path) -> 
             "product.bins",
             "inside_bins: uniform beside",
         ),
-        (
-            (
-                "generator: mst",
-                "accept: {criteria: [{kind: mean_marginal, ways: 1, at_most: 0.1}], candidates: [{generator: mst}]}",
-            ),
-            8,
-            "product.bins",
-            "bins: private beside accept",
-        ),
         (("kind: synthetic\n  generator: mst", "kind: statistics"), 7, "product", "bins"),
         (("kind: synthetic\n  generator: mst", "kind: tables"), 7, "product", "bins"),
     ],

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from benchmarks._no_seed import no_seed
 from benchmarks.games import likelihoods, one_training
 from benchmarks.games.distinguishing import distinguish
 from benchmarks.games.game import play
@@ -21,7 +22,6 @@ from benchmarks.games.likelihoods import LikelihoodAudit, WeighingGrant, largest
 from benchmarks.games.one_training import OneRun, WatchedGrant, WatchedNotClipping
 from privacy.accounting.adaptive import concentrated_loss
 from privacy.accounting.events import PrivacyEvent
-from privacy.generators.generator import no_seed
 from privacy.generators.registry import generator
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.marginals.scores import Candidate, DistanceScore

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from benchmarks import privacy_games
 from benchmarks.games import (
-    acceptance,
     cell_sums,
     distinct_counts,
     federated,
@@ -54,7 +53,6 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # Of a quarter of the plays, one in twelve would not find its twin out.
     "cell_sums_alone_gaussian": (cell_sums.alone_turned, 1.0),
     **{name: (made, 0.25) for name, made in weighted_sums.GAMES.items()},
-    **{name: (made, 0.25) for name, made in acceptance.GAMES.items()},
     # In 10 plays of a quarter the twins' bounds lay six and five of their deviations above the claims.
     **{name: (made, 0.5) for name, made in residuals.GAMES.items()},
     # In 16 plays the twins' bounds lay seven of their deviations above the claims.

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks._no_seed import no_seed
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.adaptive import share
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated, event_from_json
-from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask, no_seed
+from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import PrivateCounts

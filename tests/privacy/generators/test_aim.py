@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from benchmarks._no_seed import no_seed
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from privacy.generators import aim_rounds
 from privacy.generators.aim import Aim, AimOptions
-from privacy.generators.generator import CannotGenerate, no_seed
+from privacy.generators.generator import CannotGenerate
 from privacy.generators.spending import Spending
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.choice import ChoiceQuery

@@ -53,11 +53,9 @@ def begin(place: Place, name: str, question: SynthesisTask, **more: Any) -> Run:
 
 
 def test_the_suite_covers_every_built_in_generator() -> None:
-    """Tests of their own have those that learn from rows, and so may make pictures, the one that tries others,
-    those of residuals, that of two tables, and that of votes.
-    """
+    """Tests of their own have those that learn from rows, of residuals, of two tables, and of votes."""
     of_marginals = {name for name in names() if not getattr(generator(name), "takes_pictures", False)}
-    own = {"first_accepted", "gaussian_copula", "latent_factors", "linked_tables", "private_evolution"}
+    own = {"gaussian_copula", "latent_factors", "linked_tables", "private_evolution"}
     assert set(OPTIONS) == of_marginals - own
 
 

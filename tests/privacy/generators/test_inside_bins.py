@@ -17,16 +17,13 @@ from privacy.accounting.convert import rho_for
 from privacy.accounting.events import Pure, ZeroConcentrated
 from privacy.generators.bin_weights import bin_contents, inside_error, leaf_estimates
 from privacy.generators.filled_model import FilledModel
-from privacy.generators.first_accepted import FirstAccepted
 from privacy.generators.generator import CannotGenerate, InsideTask, SynthesisTask
 from privacy.generators.inside_bins import InsideBins, with_inside
 from privacy.generators.models import PublishedModel, read_model
 from privacy.generators.registry import generator
 from privacy.generators.rows import contents_of
-from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.domain import CellDomain
-from tests.privacy.generators.small_table import DELTA, CountedTable, asked, start
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.generators.small_table import DELTA, asked
 
 DOMAIN = IntegerDomain.model_validate(
     {
@@ -87,35 +84,6 @@ def test_trees_and_generator_share_the_budget_and_no_more(
 def test_without_anything_inside_a_generator_is_itself() -> None:
     made = generator("mst")
     assert with_inside(made, asked()) is made
-
-
-def test_a_model_that_was_tested_is_published_as_it_was_tested(
-    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Moving rows between bins after the test would publish what was never tested."""
-
-    def moving(*_: object) -> None:
-        raise AssertionError("the margins of a tested model were changed")
-
-    monkeypatch.setattr("privacy.generators.inside_bins.standing_margins", moving)
-    rng = np.random.default_rng(7)
-    offsets = rng.integers(0, 100_001, 9000)
-    bins = np.searchsorted([20_000, 50_000], offsets, side="right")
-    domain = CellDomain(("age", "sex"), (3, 2))
-
-    class Counted(CountedTable):
-        def sums(self, clique: object, trees: Any) -> tuple[PrivateCellSums, ...]:
-            read = lambda _: counted(offsets, tree()).reshape(-1)  # noqa: E731
-            return tuple(PrivateCellSums((), (), each, KEYED_HASH, "b" * 64, read) for each in trees)
-
-    question = replace(task(), domain=domain)
-    made = InsideBins(FirstAccepted(), question.inside)  # type: ignore[arg-type]
-    monkeypatch.setattr(made, "options", FirstAccepted.options, raising=False)
-    terms = {"criteria": [{"kind": "worst_marginal", "marginals": [["age"]], "at_most": "0.5"}]}
-    run = start(sqlite_place, made, question, candidates=[{"generator": "independent"}], **terms)
-    fitted = run.fit(Counted(np.stack([bins, rng.integers(0, 2, 9000)], axis=1), domain))
-    (test,) = fitted.of_kind("acceptance")
-    assert test.met
 
 
 def test_a_charge_that_is_too_small_is_refused() -> None:

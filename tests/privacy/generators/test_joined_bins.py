@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks._no_seed import no_seed
 from contracts.contract.contract import Contract
 from contracts.domains.value_bins import BinTree, bin_ends, bin_tree
 from privacy.accounting.adaptive import share
 from privacy.accounting.convert import rho_for
 from privacy.accounting.events import Pure, ZeroConcentrated
 from privacy.generators.filled_model import FilledModel
-from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask, no_seed
+from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask
 from privacy.generators.inside_bins import with_inside
 from privacy.generators.joined_bins import MOST_RUNS, JoinedBins, Joins, apart_in, join
 from privacy.generators.joined_fit import CountedColumn, follow_blocks, followed_blocks

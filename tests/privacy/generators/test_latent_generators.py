@@ -13,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from benchmarks._no_seed import no_seed
 from contracts.contract.contract import Adjacency
 from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
-from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask, no_seed
+from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
 from privacy.generators.latent_options import PhasedOptions, VariationalOptions
 from privacy.generators.latent_prior import latents_of
 from privacy.generators.models import read_model

@@ -9,20 +9,16 @@ from pydantic import BaseModel, model_validator
 
 from privacy.generators.aim import Aim, AimOptions
 from privacy.generators.auto import AutoOptions
-from privacy.generators.first_accepted import FirstAccepted
 from privacy.generators.generator import CandidateRefused
 from privacy.generators.latent_options import PhasedOptions
 from privacy.generators.linked_tables import LinkedTablesOptions, _generators
-from privacy.generators.options import Options
 from privacy.generators.registry import GENERATORS, TRAINERS
 from privacy.generators.resolved_options import default_values, non_default_options, resolved_options
 
-CRITERIA = [{"kind": "worst_marginal", "ways": 1, "at_most": 0.1}]
 LEAST: dict[str, dict[str, Any]] = {
     "class_pictures": {"label": "ward"},
     **{name: {"rows_about": 900} for name in ("ae", "p3gm", "vae", "dp_gm", "dp_sgd", "anonymized_learning")},
     "fixed": {"cliques": [["ward"]]},
-    "first_accepted": {"criteria": CRITERIA, "candidates": [{"generator": "aim"}, {"generator": "privbayes"}]},
 }
 BUILT_IN = [(registry, name) for registry in (GENERATORS, TRAINERS) for name in registry.built_in]
 
@@ -41,8 +37,6 @@ def test_all_options_of_each_built_in_one_are_stated_and_read_again(registry: An
 @pytest.mark.parametrize(
     ("registry", "name", "at", "option"),
     [
-        (GENERATORS, "first_accepted", ("candidates", 0, "options"), "measured_share"),
-        (GENERATORS, "first_accepted", ("candidates", 1, "options"), "usefulness"),
         (GENERATORS, "auto", ("aim",), "measured_share"),
         (GENERATORS, "linked_tables", ("parent_options",), "measured_share"),
         (GENERATORS, "linked_tables", ("child_options",), "degree"),
@@ -127,12 +121,3 @@ def test_options_of_one_of_two_tables_reach_its_generator() -> None:
     assert isinstance(below, AimOptions)
     assert (above.degree, below.degree) == (2, 3)
     assert (above.noise, below.noise) == ("laplace", "laplace")
-
-
-def test_a_candidate_states_its_own_options_and_keeps_what_was_written() -> None:
-    made: Any = FirstAccepted()
-    terms = {"generator": "aim", "options": {"rounds": 3}}
-    whole = resolved_options(made, made.options.model_validate({"criteria": CRITERIA, "candidates": [terms]}))
-    options = whole["candidates"][0]["options"]
-    assert options["rounds"] == 3
-    assert set(options) == {*AimOptions.model_fields} >= {*Options.model_fields}

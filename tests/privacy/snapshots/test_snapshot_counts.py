@@ -178,21 +178,3 @@ def test_only_the_grant_opens_handles(call: str, allowed: list[str]) -> None:
     assert sorted(path.relative_to(ROOT).as_posix() for path in users) == [
         path for path in allowed if path.startswith(FOLDERS)
     ]
-
-
-@pytest.mark.parametrize("wrong", [None, 0, 1, 2])
-def test_public_counts_are_compared_whole_in_one_scan_wherever_they_differ(
-    table: PrivateTable,
-    contract: Contract,
-    codes: dict[str, np.ndarray],
-    scans: list[list[tuple[str, ...]]],
-    wrong: int | None,
-) -> None:
-    """One row in another cell of any marginal is seen; how far marginals agree shows in no number of scans."""
-    cliques = [("sex",), ("income",), ("sex", "income")]
-    public = {clique: brute_force(contract, codes, clique) for clique in cliques}
-    if wrong is not None:
-        cells = public[cliques[wrong]].reshape(-1)
-        cells[:2] += [1, -1]
-    assert SnapshotCounts(table, contract).agrees_with(public) is (wrong is None)
-    assert scans == [cliques]

@@ -12,7 +12,7 @@ from rich.console import Console
 import sudare
 from console.run import _print
 from tasks.records.relations import ALONE, kept_relations
-from tests.worlds.synthetic_rows import SyntheticScenario, accepted, fixed, gaussians
+from tests.worlds.synthetic_rows import SyntheticScenario, fixed, gaussians
 from tests.worlds.versions import Version, Worlds
 
 
@@ -72,27 +72,6 @@ def test_rows_of_sums_votes_and_networks_have_a_sentence_of_their_own(worlds: Wo
     assert "noisy votes" in str(kept_relations(replay(draw("votes"))))
     assert "All pairs" in str(kept_relations(replay(draw("residuals"))))
     assert "draws of gossip" in str(kept_relations(replay(draw("marginal", "a"), draw("gossip"))))
-
-
-def test_what_a_refused_candidate_measured_is_not_said_of_the_accepted_one(worlds: Worlds) -> None:
-    """Unless the accepted one was fitted to it as well (`keep_measured`)."""
-    assert "3 pairs" in str(kept_relations(replay_of(worlds.published(accepted()))))
-    draws = (
-        *(draw("marginal", "a", "b", key="candidate-1-measurement-0001"), draw("acceptance", candidate=0, key="c")),
-        *(draw("marginal", "a", key="candidate-2-measurement-0001"), draw("acceptance", candidate=1, key="d")),
-    )
-    assert kept_relations(replay(*draws, options={"keep_measured": False})) == ALONE
-    assert "1 pair of columns was measured" in str(kept_relations(replay(*draws, options={"keep_measured": True})))
-
-
-def test_a_model_that_began_with_public_rows_says_so() -> None:
-    """Independent columns with the dependence of a prior are not drawn on their own."""
-    begun = replay(draw("marginal", "a"), draw("model_choice", index=1), prior={"path": "old.parquet"})
-    assert str(kept_relations(begun)) == (
-        "Relations beyond what was measured are those of the public rows of old.parquet."
-    )
-    refused = replay(draw("marginal", "a"), draw("model_choice", index=0), prior={"path": "old.parquet"})
-    assert kept_relations(refused) == ALONE
 
 
 def test_what_is_not_rows_has_no_such_sentence() -> None:

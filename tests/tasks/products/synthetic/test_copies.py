@@ -153,10 +153,3 @@ def test_a_generator_whose_model_cannot_be_drawn_again_is_refused_by_name(genera
     assert generator.split(",")[0] in finding.found
     assert "cannot be drawn again" in finding.found
     assert "drop `copies:`" in finding.remedy
-
-
-def test_copies_beside_accept_are_refused(tmp_path: Path) -> None:
-    accept = "accept: {criteria: [{kind: mean_marginal, ways: 2, at_most: 0.1}], candidates: [{generator: mst}]}"
-    with pytest.raises(SpecRefused) as refused:
-        replace(scenario(), product=f"{{kind: synthetic, {accept}, copies: 5}}").prepared(tmp_path)
-    assert any("beside accept" in finding.found for finding in refused.value.findings)
