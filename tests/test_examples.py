@@ -18,7 +18,7 @@ from tests.source_folders import CORE, EXTENSIONS, FOLDERS, ROOT
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 
 SPECS = {
-    "adult-1994": ("tables", "wide", "statistics", "adaptive", "synthetic"),
+    "adult-1994": ("tables", "wide", "statistics", "synthetic"),
     "households-2026": ("size", "people", "income", "synthetic"),
     "sado-2020": ("map",),
 }

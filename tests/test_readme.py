@@ -137,7 +137,7 @@ def test_the_tutorial_s_account_holds_every_shipped_example_once(
             wanted = request_for(asked.spec, asked.contract, asked.plan, run_key=spec.stem, snapshot_hash="c" * 64)
             assert ledger.reserve(wanted).status == "reserved"
         charged = {charge.request.run_key for charge in ledger.charges(account="adult-1994")}
-    assert {"adaptive", "tables", "wide", "statistics", "synthetic", "model"} == charged
+    assert {"tables", "wide", "statistics", "synthetic", "model"} == charged
     assert all(f"`{name}.yaml`" in SHIPPED for name in charged)
 
 

@@ -100,16 +100,6 @@ BUILT_IN: Final = {
         evaluation="flows.evaluation.place_evaluations:evaluate_place_version",
         view="console.products.spine:SpineProductView",
     ),
-    "adaptive": ProductParts(
-        spec="contracts.release.adaptive.product:AdaptiveProduct",
-        check="contracts.release.adaptive.adaptive_rules:adaptive_findings",
-        planning="tasks.products.adaptive.planning:AdaptivePlanning",
-        making="tasks.products.adaptive.making:AdaptiveMaking",
-        record="tasks.records.adaptive.adaptive_record:AdaptiveRecordPart",
-        checks="tasks.products.adaptive.adaptive_checks:AdaptiveChecks",
-        evaluation="flows.evaluation.place_evaluations:evaluate_adaptive_version",
-        view="console.products.adaptive:AdaptiveProductView",
-    ),
 }
 
 

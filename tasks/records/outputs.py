@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from privacy.refine.sparse_tables import RefinedCells
     from privacy.refine.tables import Refined
     from privacy.statistics.private_clips import FoundClip
-    from privacy.table_plans.adaptive_counts import DetailCounts
     from privacy.table_plans.spine_counts import SpineCounts
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Any]
@@ -259,34 +258,4 @@ def released_of(made: Fit) -> ReleasedSpine:
     """
     if not isinstance(made, ReleasedSpine):
         raise TypeError("the release publishes no counts by place")
-    return made
-
-
-@dataclass(frozen=True)
-class ReleasedAdaptive(Fit):
-    """What was drawn for adaptive tables, and the counts that follow from it; there is no model.
-
-    Args:
-        fitted: all draws.
-        tables: the counts of each table.
-    """
-
-    fitted: Fitted[None]
-    tables: tuple[DetailCounts, ...]
-
-    @property
-    def groups(self) -> tuple[tuple[int, ...], ...]:
-        """How many groups of each table have each level."""
-        sizes = [(len(table.plan.sizes), table.chosen) for table in self.tables]
-        return tuple(tuple(np.bincount(chosen, minlength=levels).tolist()) for levels, chosen in sizes)
-
-
-def adaptive_made(made: Fit) -> ReleasedAdaptive:
-    """Return what was made, where it is adaptive tables.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    if not isinstance(made, ReleasedAdaptive):
-        raise TypeError("the release publishes no adaptive tables")
     return made

@@ -1,4 +1,4 @@
-"""`sudare evaluate` of counts by place and of adaptive tables: the published counts against the exact ones."""
+"""`sudare evaluate` of counts by place: the published counts against the exact ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from tests.console.conftest import Place, Typed
-from tests.worlds.adaptive import of_patients, of_wards
 from tests.worlds.spines import WARDS, SpineScenario, with_teams
 from tests.worlds.versions import Version, Worlds
 
@@ -74,31 +73,10 @@ def test_counts_by_place_are_compared_at_every_level_of_every_tree(
     assert found["floor_x_insured.team"]["largest"] > 0
 
 
-@pytest.mark.parametrize("scenario", [of_wards, of_patients])
-def test_adaptive_tables_are_compared_in_the_cells_that_they_publish(
-    shared: Place, worlds: Worlds, typed: Typed, tmp_path: Path, scenario: Any
-) -> None:
-    """Exact counts of each cell at the level that its group got, and of the totals of groups."""
-    made = scenario()
-    path, rows = stays(made, tmp_path)
-    version = worlds.published(made, here=True)
-    found = evaluated(version, path, shared, typed)
-    for name, errors in found.items():
-        table = pl.read_parquet(version.folder / "data" / f"{name.removesuffix(', totals of groups')}.parquet")
-        assert errors["cells"] == table.filter((pl.col("level") == "total") == name.endswith("groups")).height
-        assert 0 <= errors["covered"] <= 1
-        assert errors["unpublished"] == 0
-        for cell in errors["worst"] if made.release == "wards" else ():
-            labels = zip(errors["columns"], cell["labels"], strict=True)
-            chosen = {column: label for column, label in labels if column != "level" and label != "(all)"}
-            assert rows.filter(**chosen).height == cell["exact"]
-
-
 def test_a_target_is_refused(shared: Place, worlds: Worlds, typed: Typed, tmp_path: Path) -> None:
     """Counts have no rows to predict of."""
-    path, _ = stays(of_wards(), tmp_path)
-    for scenario in (of_wards(), with_teams()):
-        folder = str(worlds.published(scenario, here=True).folder)
-        said = typed("evaluate", folder, "--against", str(path), "--target", "floor", at=shared.workspace)
-        assert said.code == 2
-        assert "counts have no rows" in said.err
+    path, _ = stays(with_teams(), tmp_path)
+    folder = str(worlds.published(with_teams(), here=True).folder)
+    said = typed("evaluate", folder, "--against", str(path), "--target", "floor", at=shared.workspace)
+    assert said.code == 2
+    assert "counts have no rows" in said.err

@@ -60,7 +60,6 @@ from tests.tasks.verification.draws.test_fitted_residual_draws import factors
 from tests.tasks.verification.draws.test_vote_draws import evolved
 from tests.tasks.verification.fitted import test_fitter_plan as fitters
 from tests.worlds import (
-    adaptive,
     classifiers,
     distinct_counts,
     hierarchies,
@@ -94,8 +93,6 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "tables-ranges": ranges.scenario,
     "tables-many-optimal": many.many_tables,
     "tables-minimum-frequency": minimum_frequency.suppressing,
-    "adaptive": adaptive.of_patients,
-    "adaptive-laplace": adaptive.without_delta,
     "spine": spines.without_totals,
     "spine-teams": spines.with_teams,
     "spine-patterns": spines.with_patterns,

@@ -31,7 +31,6 @@ from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
 from privacy.grant.queries.kinds import BUILT_IN as QUERIES
-from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
@@ -97,7 +96,6 @@ children,north,ward
 (null),south,ward
 """
 SPINE = "spine: {column: ward, file: places.csv, levels: [hospital, wing, ward]}"
-ADAPT = "{share: 0.1, levels: [[], [insured], [insured, floor]], thresholds: [20, 50]}"
 NETWORK = "rows_about: 300, epochs: 1, checkpoints: 1, batch: 60"
 
 
@@ -160,7 +158,6 @@ CASES = {
         asks=KeyQuery,
     ),
     "spine": Case(f"{{kind: spine, {SPINE}, tables: [{{columns: [floor, insured]}}, []]}}", asks=PlaceCountQuery),
-    "adaptive": Case(f"{{kind: adaptive, tables: [{{by: [ward], adapt: {ADAPT}}}]}}", asks=LevelCountQuery),
     "aim": synthetic("aim", "rounds: 4", asks=ChoiceQuery),
     "auto": synthetic("auto", "rows_about: 150"),
     "fixed": synthetic("fixed", "cliques: [[ward, floor], [age]]"),

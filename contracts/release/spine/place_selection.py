@@ -64,12 +64,12 @@ def parse_selection(text: str, product: SpineProduct, contract: Contract, tree: 
     columns = [name for name in product.names(contract) if name != product.spine.column]
     cells = {name: np.ones(contract.column(name).size, dtype=np.bool_) for name in columns}
     places: dict[int, NDArray[np.bool_]] = {}
-    for name, labels in conditions_of(text):
+    for name, labels in _conditions(text):
         if name in tree.levels:
             number = tree.levels.index(name)
             places[number] = _places(tree, number, labels)
         elif name in columns:
-            cells[name] = marked_labels(contract.column(name).labels, name, labels)
+            cells[name] = _labels(contract.column(name).labels, name, labels)
         else:
             known = [*tree.levels, *columns]
             _refuse(f"the name {name!r}", word_list(known), nearest(name, known) or "name a level or a column")
@@ -79,12 +79,8 @@ def parse_selection(text: str, product: SpineProduct, contract: Contract, tree: 
     return PlaceSelection(places, tuple(cells.values()))
 
 
-def conditions_of(text: str) -> list[tuple[str, list[str]]]:
-    """Return the names of conditions with their labels, in the order in which they are written.
-
-    Raises:
-        SelectionRefused: one is no condition, or two are on one name.
-    """
+def _conditions(text: str) -> list[tuple[str, list[str]]]:
+    """Return the names of conditions with their labels, in the order in which they are written."""
     found: dict[str, list[str]] = {}
     for condition in _AND.split(text.strip()) if text.strip() else ():
         name, equals, labels = (part.strip() for part in condition.partition("="))
@@ -122,12 +118,8 @@ def _places(tree: PlaceTree, number: int, labels: list[str]) -> NDArray[np.bool_
     return mask
 
 
-def marked_labels(known: tuple[str, ...], name: str, labels: list[str]) -> NDArray[np.bool_]:
-    """Mark the labels of a column that a condition names.
-
-    Raises:
-        SelectionRefused: one is no label of the column.
-    """
+def _labels(known: tuple[str, ...], name: str, labels: list[str]) -> NDArray[np.bool_]:
+    """Mark the labels of a column that a condition names."""
     import numpy as np
 
     for label in labels:

@@ -83,9 +83,6 @@ class TableSpec(Frozen):
         if not isinstance(written, dict):
             allowed = "a list of columns, or {columns: [...], name: ..., weight: ..., form: ...}"
             refuse([Problem(show(written), allowed)])
-        if "adapt" in written:
-            remedy = "write `kind: adaptive`, with such tables alone"
-            refuse([Problem("`adapt` in kind tables", "`adapt` in kind adaptive", remedy, ("adapt",))])
         columns = written.get("columns")
         if written.get("hierarchy") is not None:
             written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}

@@ -16,7 +16,6 @@ from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.key_counts import KeyCountQuery
 from privacy.grant.queries.keys import KeyQuery
-from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
@@ -44,7 +43,6 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     TrainingQuery,
     ParameterQuery,
     PlaceCountQuery,
-    LevelCountQuery,
     VoteQuery,
     SiteShare,
     SumOverSites,

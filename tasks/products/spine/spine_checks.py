@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
-from privacy.accounting.events import DiscreteGaussian
+from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
 from privacy.marginals.uncertainty import variance
 from privacy.refine.chunks import over_pieces
 from privacy.table_plans.spine_counts import SpineCounts, spine_counts
@@ -53,19 +54,20 @@ from tasks.verification.data_files.rewriting import version_marks
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.table_files import MISFIT, UNREADABLE, read_parquet
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
-from tasks.verification.fitted.drawn_checks import compare_columns
+from tasks.verification.fitted.drawn_checks import DrawnChecks, compare_columns
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values
-from tasks.verification.fitted.planned_checks import PlannedChecks
 from tasks.verification.fitted_meaning import check_table_files, csv_copy
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import OTHER
 from tasks.verification.refinement_replay import values_sha256
 
 _COLUMNS: Final = {"count": "int64", "lower": "int64", "upper": "int64"}
+_MACHINES: Final = Fraction(1, 10**6)
+"""By what share of its variance the calibration of noise may differ between machines."""
 
 
-class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
+class SpineChecks(DrawnChecks[SpineRecord, SpineMeaning]):
     """The checks of a version of counts by place.
 
     Args:
@@ -134,6 +136,27 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         findings = check_stated(replay, meaning.product, self._plan, self._where)
         self._sound = not findings
         return findings
+
+    @property
+    def _planned(self) -> bool:
+        return self._plan is not None
+
+    def _check_noise(self, meaning: SpineMeaning, findings: Sequence[Finding]) -> list[Finding]:
+        """Compare the events of the draws, in their order, with those of the plan."""
+        if findings or self._plan is None:
+            return []
+        pairs = enumerate(zip(self.events, self._plan.events, strict=True))
+        return [
+            Finding(
+                self._where,
+                f"replay.draws[{place}].event",
+                printable(str(event.to_json())),
+                f"{wanted.to_json()}, its share of the charge",
+                OTHER,
+            )
+            for place, (event, wanted) in pairs
+            if not _alike(event, wanted)
+        ]
 
     def replay(
         self, folder: VersionFolder, manifest: Manifest, sound: frozenset[str]
@@ -270,3 +293,9 @@ class SpineChecks(PlannedChecks[SpineRecord, SpineMeaning, SpinePlan]):
         findings += check_tree(tree, self._record.replay, meaning, self._where)
         self.meaning = meaning if findings else replace(meaning, tree=tree)
         return findings
+
+
+def _alike(event: PrivacyEvent, wanted: PrivacyEvent) -> bool:
+    if not isinstance(event, DiscreteGaussian) or not isinstance(wanted, DiscreteGaussian):
+        return event == wanted
+    return abs(event.sigma_squared - wanted.sigma_squared) <= _MACHINES * wanted.sigma_squared

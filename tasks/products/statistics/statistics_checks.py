@@ -40,10 +40,10 @@ from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.draws.quantile_choice_draws import chosen_by
 from tasks.verification.files.table_files import Types, read_csv_table, read_parquet
 from tasks.verification.files.version_folder import OpenFiles, VersionFolder
-from tasks.verification.fitted.drawn_checks import DrawnChecks
+from tasks.verification.fitted.drawn_checks import DrawnChecks, compare_columns
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import check_fitted_values
-from tasks.verification.fitted_meaning import check_table_files
+from tasks.verification.fitted_meaning import check_table_files, csv_copy
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.record_identity import (
     OTHER,
@@ -208,7 +208,18 @@ class StatisticsChecks(DrawnChecks[StatisticsRecord, StatisticsMeaning]):
         terms["may_lack"] = table.may_lack
         if self._record.replay.labels is not None:
             terms["beside"] = self._contract.beside(table.by)
-        return self._compare_table(files, name, expected, read=read_parquet, read_csv=read_csv_table, terms=terms)
+        findings: list[Finding] = []
+        data = files.read(name, findings)
+        if data is not None:
+            columns, wrong = read_parquet(data, where=printable(name), **terms)
+            findings += wrong + compare_columns(columns, expected, printable(name))
+        csv = csv_copy(name)
+        copy = files.read(csv, findings) if csv in files.manifest.files else None
+        if copy is not None:
+            formulas = self._record.replay.formulas
+            columns, wrong = read_csv_table(copy, where=printable(csv), **terms, formulas=formulas)
+            findings += wrong + compare_columns(columns, expected, printable(csv))
+        return findings
 
     @property
     def _contract(self) -> Contract:

@@ -55,10 +55,6 @@ BUILT_IN: Final = {
         form="tasks.records.draws.place_counts:PlaceCountForm",
         checks="tasks.verification.draws.place_count_draws:PlaceCountChecks",
     ),
-    "level_counts": DrawParts(
-        form="tasks.records.draws.level_counts:LevelCountForm",
-        checks="tasks.verification.draws.level_count_draws:LevelCountChecks",
-    ),
     "keys": DrawParts(
         form="tasks.records.draws.keys:KeyForm",
         checks="tasks.verification.draws.key_draws:KeyChecks",

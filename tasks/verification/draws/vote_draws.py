@@ -22,8 +22,15 @@ from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES
 from tasks.verification.draws.count_draws import check_count_draw
 from tasks.verification.draws.draw_checks import FittedMeaning, OtherDraw, PublishedValues, SeparateDrawChecks
-from tasks.verification.files.listed_rows import read_rows
-from tasks.verification.files.table_files import check_digest
+from tasks.verification.files.table_files import (
+    MISFIT,
+    UNREADABLE,
+    check_digest,
+    check_form,
+    check_weight,
+    check_whole,
+    open_parquet,
+)
 from tasks.verification.record_identity import OTHER
 from tasks.verification.refinement_replay import values_sha256
 
@@ -54,13 +61,22 @@ class VoteChecks(SeparateDrawChecks[VoteDraw, VoteQuery]):
         self, data: bytes, draw: VoteDraw, event: CountNoise, meaning: FittedMeaning, rebuilt: Any
     ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
         """Check a file of noisy votes."""
-        where, places = printable(draw.measurements or ""), np.arange(prod(draw.shape))
-        terms: dict[str, Any] = {"cells": meaning.contract, "clique": (), "codes": places, "wanted": _ROWS}
-        columns, wrong = read_rows(data, where=where, values=(NOISY,), **terms)
-        if columns is None:
-            return None, wrong
-        wrong += check_digest(values_sha256(columns[NOISY]), draw.sha256, f"column {NOISY}", where=where)
-        return columns[NOISY], wrong
+        where, rows, types = printable(draw.measurements or ""), prod(draw.shape), {NOISY: "int64"}
+        try:
+            file = open_parquet(data, ())
+            expected = rows, _ROWS
+            findings = check_form(file.schema_arrow, file.metadata.num_rows, where, (), types, expected=expected)
+            findings = findings or check_weight(data, file.metadata, where, meaning.contract, (), types, rows=rows)
+            if not findings:
+                table = file.read()
+                table.validate(full=True)
+                findings = check_whole(table, where, (NOISY,))
+        except UNREADABLE as error:
+            findings = [Finding(where, "the file", printable(str(error)), "a whole Parquet file", MISFIT)]
+        if findings:
+            return None, findings
+        noisy = table.column(NOISY).to_numpy()
+        return noisy, check_digest(values_sha256(noisy), draw.sha256, f"column {NOISY}", where=where)
 
     def matching(self, query: VoteQuery, draw: VoteDraw, values: PublishedValues) -> VoteQuery:
         """Compare the candidates, number by number: they follow in whole numbers from what was drawn before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
@@ -11,21 +11,17 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
 from tasks.records.model.synthetic_statements import DrawsRecord
-from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FittedMeaning
 from tasks.verification.files.table_files import OTHER_TABLE, ColumnArrays, compare_column
-from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted.fitted_values import priced
-from tasks.verification.fitted_meaning import check_kinds_of_draws, csv_copy, read_draws
+from tasks.verification.fitted_meaning import check_kinds_of_draws, read_draws
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 
 RecordT = TypeVar("RecordT", bound=DrawsRecord)
 MeaningT = TypeVar("MeaningT", bound=FittedMeaning)
-TableReader = Callable[..., tuple[ColumnArrays | None, list[Finding]]]
-"""Reads the columns of a file's bytes, and lists what is wrong with its form."""
 
 
 class DrawnChecks(Generic[RecordT, MeaningT]):
@@ -91,38 +87,6 @@ class DrawnChecks(Generic[RecordT, MeaningT]):
     def _check_noise(self, meaning: MeaningT, findings: Sequence[Finding]) -> list[Finding]:
         """Check the noise of the draws against the product; `findings` are those so far."""
         return []
-
-    def _compare_table(
-        self,
-        files: OpenFiles,
-        name: str,
-        expected: Mapping[str, NDArray[Any]],
-        *,
-        read: TableReader,
-        read_csv: TableReader,
-        terms: Mapping[str, Any],
-    ) -> list[Finding]:
-        """Compare a table's Parquet file, and its CSV copy where there is one, with the numbers that follow.
-
-        Args:
-            files: of the version.
-            name: of the Parquet file.
-            expected: the numbers of each column.
-            read, read_csv: read the two forms.
-            terms: of both readers.
-        """
-        findings: list[Finding] = []
-        data = files.read(name, findings)
-        if data is not None:
-            columns, wrong = read(data, where=printable(name), **terms)
-            findings += wrong + compare_columns(columns, expected, printable(name))
-        csv = csv_copy(name)
-        copy = files.read(csv, findings) if csv in files.manifest.files else None
-        if copy is not None:
-            formulas = self._record.replay.formulas
-            columns, wrong = read_csv(copy, where=printable(csv), **terms, formulas=formulas)
-            findings += wrong + compare_columns(columns, expected, printable(csv))
-        return findings
 
 
 def compare_columns(found: ColumnArrays | None, expected: Mapping[str, NDArray[Any]], where: str) -> list[Finding]:

@@ -22,7 +22,6 @@ PRODUCTS: Final = {
     "inside": "{kind: synthetic, generator: mst, inside_bins: {share: 0.2, columns: [wage]}}",
     "spine": "{kind: spine, spine: {column: sex, file: places.csv, levels: [all, sex]}, "
     "tables: [{columns: [age]}, []]}",
-    "adaptive": "{kind: adaptive, tables: [{by: [sex], adapt: {share: 0.1, levels: [[], [age]]}}]}",
     "statistics": "{kind: statistics, tables: [{by: [sex], name: sexes, of: [count, units, {sum: wage, step: 0.5}, "
     "{mean: wage, step: 0.5}, {variance: wage, step: 0.5}, {quantiles: [0.5], of: wage, step: 0.5}, "
     "{distinct: since}]}, "

@@ -209,7 +209,7 @@ def test_days_that_it_reads_differently_are_refused_before_anything_is_staged(
     "name",
     [
         *("tables", "statistics", "aim", "privbayes", "inside"),
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("spine", "adaptive")),
+        pytest.param("spine", marks=pytest.mark.long),
     ],
 )
 def test_a_release_counted_by_clickhouse_is_published_and_verifies(tmp_path: Path, source: Source, name: str) -> None:

@@ -213,7 +213,7 @@ def test_every_form_of_adding_up_has_the_numbers_of_duckdb(
     [
         "tables",
         "statistics",
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("aim", "privbayes", "inside", "spine", "adaptive")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("aim", "privbayes", "inside", "spine")),
     ],
 )
 def test_a_release_counted_by_postgresql_is_published_and_verifies(

@@ -65,7 +65,7 @@ def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(
 
 
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("name", ["statistics", "inside", "spine", "adaptive"])
+@pytest.mark.parametrize("name", ["statistics", "inside", "spine"])
 def test_a_release_counted_by_spark_is_published_and_verifies(
     spark: SparkSettings, tmp_path: Path, name: str
 ) -> None:

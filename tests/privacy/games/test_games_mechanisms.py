@@ -24,7 +24,6 @@ from benchmarks.games import (
     distinct_counts,
     federated,
     generators,
-    group_levels,
     keys,
     private_clips,
     quantiles,
@@ -60,7 +59,6 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # In 30 plays the twins' bounds lay ten of their deviations above the claims.
     "strategies": (strategies.together, 0.5),
     "strategies_replace_one": (strategies.replaced, 1.0),
-    "adaptive_tables_laplace": (group_levels.laplace, 0.25),
     **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     # Sixty cells an output: thirty times the noise that is due is found out in few.
     "distinct_units_replace_one": (distinct_counts.units_moved, 0.02),

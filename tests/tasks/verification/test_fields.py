@@ -15,7 +15,6 @@ from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
-from tests.worlds.adaptive import of_patients
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.sparse_tables import small
 from tests.worlds.spines import with_teams, with_totals
@@ -34,7 +33,6 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
     "statistics": statistics,
     "spine": with_totals,
     "spines": with_teams,
-    "adaptive": of_patients,
 }
 OWN_FIELDS = {
     "synthetic": {"product.expected_error", "product.model"},

@@ -1,1 +1,0 @@
-"""Adaptive tables: planned, made and verified."""

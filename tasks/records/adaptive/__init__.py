@@ -1,1 +1,0 @@
-"""What a record says of adaptive tables, and their files."""
