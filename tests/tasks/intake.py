@@ -53,11 +53,7 @@ schema:
         logicalType: string
         customProperties:
           - property: domain
-            value:
-              kind: categories
-              values: [F, M]
-              nulls: {policy: category}
-              provenance: {kind: declared}
+            value: {kind: categories, values: [F, M], nulls: {policy: category}, provenance: {kind: declared}}
       - name: wage
         logicalType: number
         customProperties:
@@ -85,7 +81,6 @@ ROWS = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "120,X
 
 
 def make_contract(folder: Path, *, rows_per_unit: int | None = None, gates: tuple[str, ...] = ()) -> Contract:
-    """Load the contract; with `rows_per_unit`, its unit is the id column `person`."""
     unit = "{kind: row, scope: block}"
     if rows_per_unit is not None:
         unit = f"{{kind: id, scope: block, column: person, max_rows_per_unit: {rows_per_unit}}}"
@@ -97,14 +92,12 @@ def make_contract(folder: Path, *, rows_per_unit: int | None = None, gates: tupl
 
 
 def write_csv(folder: Path, *rows: str, header: str = HEADER, name: str = "people.csv") -> Source:
-    """Write a CSV file and return it as a source."""
     path = folder / name
     path.write_text("\n".join((header, *rows)) + "\n")
     return Source(path=path)
 
 
 def take_in(source: Source, contract: Contract, folder: Path, *, key: bytes = KEY) -> PrivateTable:
-    """Ingest into `folder`/run."""
     return ingest(source, contract, folder=folder / "run", key=key, memory_limit="256MB")
 
 

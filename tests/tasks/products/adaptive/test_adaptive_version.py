@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
 from tests.worlds.adaptive import of_patients, of_wards, without_delta
 from tests.worlds.versions import Version, Worlds
@@ -45,7 +44,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
     """Both relations, both noises; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
     for deep in (False, True):
-        report = verify(made.folder, public_key=made.key, deep=deep)
+        report = made.verify(deep=deep)
         assert report.ok, report.findings
         assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
@@ -91,7 +90,7 @@ def test_another_number_is_found(wards: Version, tmp_path: Path, file: str, colu
     forged = wards.copy(tmp_path / "forged")
     set_cell(forged.folder / file, column, 0, 12345)
     forge(forged)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert rule in {check.rule for check in report.checks if check.findings}, report.checks
 
 
@@ -108,7 +107,7 @@ def test_a_forged_choice_is_found(wards: Version, tmp_path: Path) -> None:
     for number, change in enumerate((chosen, least)):
         forged = wards.copy(tmp_path / f"forged{number}")
         forge(forged, record=change)
-        report = verify(forged.folder, public_key=forged.key)
+        report = forged.verify()
         assert 8 in {check.rule for check in report.checks if check.findings} or not report.ok, report.checks
         assert not report.ok
 
@@ -125,5 +124,5 @@ def test_rows_of_another_level_are_found(wards: Version, tmp_path: Path) -> None
 
     edit_table(forged.folder / "data/ward.parquet", coarser)  # type: ignore[arg-type]
     forge(forged)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert any(finding.where == "data/ward.parquet" for finding in report.findings), report.findings

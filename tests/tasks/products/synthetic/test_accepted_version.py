@@ -13,7 +13,6 @@ import pytest
 from contracts.errors import SpecRefused
 from privacy.generators.first_accepted import NothingAccepted
 from tasks.verification.refinement_replay import values_sha256
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, assert_found_out, forge, load
 from tests.worlds.synthetic_rows import accepted, pure
 from tests.worlds.versions import Version, Worlds
@@ -33,8 +32,7 @@ def stated_tests(record: Json) -> list[Json]:
 
 def test_an_accepted_version_says_how_each_candidate_ended_and_is_fitted_again(made: Version) -> None:
     """Independent columns are 20 deviations beyond the bound on pairs, the tree of pairs as far inside."""
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
+    made.assert_verifies(deep=True)
     tests = stated_tests(load(made.folder / "record.json"))
     assert [(test["candidate"], test["criterion"]) for test in tests] == [(c, n) for c in (0, 1) for n in (0, 1, 2)]
     missed = [test["distance"] > test["passes_at"] for test in tests]
@@ -53,8 +51,7 @@ def test_laplace_noise_and_a_public_total(worlds: Worlds) -> None:
         {kind: worst_marginal, ways: 1, at_most: 0.3}, {kind: worst_cell, cells: [{ward: surgery}], at_most: 900}],
         candidates: [{generator: independent}]}}"""
     version = worlds.published(replace(pure(), product=product, release="accepted-pure"))
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     tests = stated_tests(load(version.folder / "record.json"))
     assert [(test["event"]["kind"], test["event"]["moves"]) for test in tests] == [
         ("discrete_laplace", [2]),

@@ -18,7 +18,6 @@ from flows.evaluation.attack_target import spec_of_version
 from flows.request import planned_request
 from tasks.products.version_records import published_record
 from tasks.verification.refinement_replay import values_sha256
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, assert_found_out, edit, forge, load
 from tests.worlds.public_priors import (
     BECAUSE,
@@ -46,8 +45,7 @@ def the_choice(record: Json) -> Json:
 @pytest.mark.long
 def test_a_version_that_began_with_public_rows_says_so_and_is_fitted_again(made: Version) -> None:
     """The two models are 0.2 of all rows apart, at noise of 0.002: the nearer one is chosen but for e^-90."""
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
+    made.assert_verifies(deep=True)
     record = load(made.folder / "record.json")
     assert the_choice(record)["key"] == "prior-choice"
     assert the_choice(record)["index"] == 1
@@ -76,8 +74,7 @@ def test_a_reader_of_the_record_sees_whose_exact_counts_are_published_and_why(ma
 @pytest.mark.long
 def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> None:
     version = worlds.published(with_prior_pure())
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     counted = {tuple(each["columns"]) for each in load(version.folder / FILE)["counts"]}
     assert {clique for clique in counted if len(clique) == 1} == {("age",), ("ward",), ("floor",)}
 
@@ -87,8 +84,7 @@ def test_laplace_noise_a_public_total_and_a_missing_column(worlds: Worlds) -> No
 def test_generators_that_choose_structure_begin_with_it_too(worlds: Worlds, generator: str) -> None:
     """The choice is one draw of the version; `--deep` makes it again from the published marginals."""
     version = worlds.published(with_prior_of(generator))
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     assert the_choice(load(version.folder / "record.json"))["index"] == 1
     assert any("begins with the dependence of columns" in str(note) for note in version.words["product.notes"])
 
@@ -99,8 +95,7 @@ def test_generators_that_choose_structure_begin_with_it_too(worlds: Worlds, gene
 )
 def test_generators_without_choices_take_the_columns_alone(worlds: Worlds, generator: str, options: str) -> None:
     version = worlds.published(with_prior_of(generator, options))
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     draws = load(version.folder / "record.json")["replay"]["draws"]
     assert {draw["kind"] for draw in draws} == {"marginal"}
 
@@ -112,8 +107,7 @@ def test_auto_hands_the_prior_to_the_generator_that_it_chooses(worlds: Worlds, r
     there is structure to choose; `--deep` makes generator, choice and model again."""
     scenario = replace(with_prior_of("auto", f"options: {{rows_about: {rows_about}}}, "), release=f"auto-{chosen}")
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     notes = [str(note) for note in version.words["product.notes"]]
     assert any(f"{chosen} was chosen" in note for note in notes)
     record = load(version.folder / "record.json")
@@ -210,7 +204,7 @@ def test_a_consistent_forgery_is_found_by_fitting_again(
     """Every digest fits; the model does not follow."""
     version = as_forged(made.copy(tmp_path / "version"))
     forgery(version)
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert not report.ok
     assert {finding.where for finding in report.findings} & {"model", "record.json"}
 
