@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.domains.value_sql import identifier
+from contracts.errors import Refused
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
@@ -99,6 +101,17 @@ def write_csv(folder: Path, *rows: str, header: str = HEADER, name: str = "peopl
 
 def take_in(source: Source, contract: Contract, folder: Path, *, key: bytes = KEY) -> PrivateTable:
     return ingest(source, contract, folder=folder / "run", key=key, memory_limit="256MB")
+
+
+def refusal(folder: Path, source: Source, kind: type[Refused], *, rows_per_unit: int | None = None) -> str:
+    """Ingest, expect a refusal of that kind, and return its message, which quotes no value and leaves no file."""
+    with pytest.raises(kind) as raised:
+        take_in(source, make_contract(folder, rows_per_unit=rows_per_unit), folder)
+    assert raised.value.__context__ is None
+    assert SECRET not in str(raised.value)
+    assert not list((folder / "run").glob("*"))
+    assert all(finding.found and finding.allowed and finding.remedy for finding in raised.value.findings)
+    return str(raised.value)
 
 
 def contents(path: Path, table: str) -> list[tuple[object, ...]]:

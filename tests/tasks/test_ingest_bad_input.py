@@ -18,21 +18,9 @@ import pytest
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
 from tasks.storage.sources.csv_reader import read_csv
-from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
+from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, refusal, take_in, write_csv
 
 GOOD = "34,F,10.5,2021-03-01"
-
-
-def refusal(folder: Path, source: Source, *, kind: type[Refused], rows_per_unit: int | None = None) -> str:
-    """Ingest, expect a refusal of that kind, and return its message, which quotes no value and leaves no file."""
-    with pytest.raises(kind) as raised:
-        take_in(source, make_contract(folder, rows_per_unit=rows_per_unit), folder)
-    error = raised.value
-    assert error.__context__ is None
-    assert SECRET not in str(error)
-    assert not list((folder / "run").glob("*"))
-    assert all(finding.found and finding.allowed and finding.remedy for finding in error.findings)
-    return str(error)
 
 
 def of_bytes(folder: Path, content: bytes, name: str = "people.csv") -> Source:

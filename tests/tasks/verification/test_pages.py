@@ -49,11 +49,6 @@ def published(tmp_path_factory: pytest.TempPathFactory, worlds: Worlds) -> Versi
     return as_forged(worlds.published(first(), here=True).copy(tmp_path_factory.mktemp("forged") / "v"))
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 def replaced(pattern: str, by: str) -> Callable[[str], str]:
     """Replace the first place that a pattern matches; there is one."""
 

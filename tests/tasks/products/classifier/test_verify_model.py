@@ -41,11 +41,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(dp_sgd())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(published: Version) -> None:
     report = published.verify(deep=True)

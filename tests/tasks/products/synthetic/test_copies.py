@@ -35,11 +35,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(scenario())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(published: Version) -> None:
     """The rows and three copies; every one is sampled again, and every model fitted again."""

@@ -87,9 +87,8 @@ def bend(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(published: Version, tmp_path: Path) -> None:
+def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(version: Version) -> None:
     """The rows of bent parts replay; that they are no estimate of what was published, `--deep` sees."""
-    version = published.copy(tmp_path / "v")
     bend(version.folder)
     forge(version)
     report = version.verify(deep=True)
@@ -98,8 +97,7 @@ def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(published: Versi
 
 
 @pytest.mark.parametrize("firsts", [[1, 5], [0, 50], [0, 7, 7], []])
-def test_bins_that_are_none_are_found_at_once(published: Version, tmp_path: Path, firsts: list[int]) -> None:
-    version = published.copy(tmp_path / "v")
+def test_bins_that_are_none_are_found_at_once(version: Version, firsts: list[int]) -> None:
 
     def change(record: Json) -> None:
         next(draw for draw in marginals(record) if draw["clique"] == ["age"])["bins"]["age"] = firsts
@@ -110,9 +108,8 @@ def test_bins_that_are_none_are_found_at_once(published: Version, tmp_path: Path
     assert any("bins" in finding.field for finding in report.findings)
 
 
-def test_other_joined_bins_than_those_that_were_measured_are_found(published: Version, tmp_path: Path) -> None:
+def test_other_joined_bins_than_those_that_were_measured_are_found(version: Version) -> None:
     """The resolution's digest no longer fits the stated bins: no `--deep` is needed."""
-    version = published.copy(tmp_path / "v")
 
     def change(record: Json) -> None:
         firsts = next(draw for draw in marginals(record) if draw["clique"] == ["age"])["bins"]["age"]

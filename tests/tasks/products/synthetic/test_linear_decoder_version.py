@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from privacy.generators.linear_decoder import ASKED_FOR
@@ -42,9 +40,8 @@ def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
     version.assert_verifies(deep=True)
 
 
-def test_another_choice_of_the_decoder_is_found_out(published: Version, tmp_path: Path) -> None:
+def test_another_choice_of_the_decoder_is_found_out(version: Version) -> None:
     """A training charges other events than sums alone."""
-    version = published.copy(tmp_path / "v")
 
     def trained(record: dict) -> None:
         record["replay"]["product"]["options"]["decoder"] = "trained"

@@ -191,11 +191,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(PictureScenario())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_version_of_pictures_verifies(published: Version) -> None:
     published.assert_verifies(deep=True)

@@ -54,11 +54,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(aim())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 def first_of(draws: list[Json], kind: str) -> int:
     return next(place for place, draw in enumerate(draws) if (draw["kind"] == "choice") == (kind == "choice"))
 

@@ -156,23 +156,20 @@ def drawn(folder: Path) -> None:
         (drawn, "measurements/residuals.parquet"),
     ],
 )
-def test_forged_files_are_found(published: Version, tmp_path: Path, change: Any, where: str) -> None:
+def test_forged_files_are_found(version: Version, change: Any, where: str) -> None:
     """All checksums agree with the forged file."""
-    version = published.copy(tmp_path / "v")
     change(version.folder)
     assert_caught(forge(version), {8}, where=where)
 
 
-def test_a_smaller_sensitivity_is_found(published: Version, tmp_path: Path) -> None:
+def test_a_smaller_sensitivity_is_found(version: Version) -> None:
     """Stated alike in record, charge and journal."""
-    version = published.copy(tmp_path / "v")
     record, journal = event(0, quieter)
     assert_caught(forge(version, record=record, journal=journal), {6}, field="event.moves")
 
 
-def test_another_kind_of_queries_is_found(published: Version, tmp_path: Path) -> None:
+def test_another_kind_of_queries_is_found(version: Version) -> None:
     """A record that says hierarchy where prefixes were measured."""
-    version = published.copy(tmp_path / "v")
 
     def other(record: dict[str, Any]) -> None:
         record["replay"]["product"]["tables"][0]["queries"][0]["kind"] = "hierarchy"

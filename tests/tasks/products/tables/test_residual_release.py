@@ -159,9 +159,8 @@ def quieter(entry: dict[str, Any]) -> None:
     entry["moves"] = list(squares_of(sum(move * move for move in entry["moves"]) // 4))
 
 
-def test_a_smaller_sensitivity_is_found(published: Version, tmp_path: Path) -> None:
+def test_a_smaller_sensitivity_is_found(version: Version) -> None:
     """Stated alike in record, charge and journal."""
-    version = published.copy(tmp_path / "v")
     record, journal = event(0, quieter)
     assert_caught(forge(version, record=record, journal=journal), {6}, field="event.moves")
 
@@ -176,9 +175,8 @@ def test_a_forged_file_is_found(published: Version, tmp_path: Path, name: str, c
     assert_caught(forge(version), {8}, where=where)
 
 
-def test_residuals_forged_with_their_digest_are_found_by_the_tables(published: Version, tmp_path: Path) -> None:
+def test_residuals_forged_with_their_digest_are_found_by_the_tables(version: Version) -> None:
     """Where the journal too is made up, the tables no longer follow from the residuals."""
-    version = published.copy(tmp_path / "v")
     path = version.folder / "measurements/residuals.parquet"
     set_cell(path, "noisy", 3, 10**6)
     found = digest_of(path, "noisy")

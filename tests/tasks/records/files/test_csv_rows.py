@@ -93,11 +93,6 @@ def published(request: pytest.FixtureRequest, worlds: Worlds) -> Version:
     return worlds.published(KINDS[request.param]("neutralised"))
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 def cells(path: Path) -> list[list[str]]:
     """The rows of a CSV file as any program reads them, names of the columns first."""
     with path.open(newline="", encoding="utf-8") as file:

@@ -30,11 +30,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
         yield publish_version(scenario, tmp_path_factory.mktemp("parts"))
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 def listed(version: Version) -> list[Json]:
     files: list[Json] = version.words["output.files"]
     return [file for file in files if "/part-" in file["path"]]

@@ -14,7 +14,7 @@ import pytest
 from contracts.errors import GateBroken, Refused, SourceUnreadable
 from contracts.release.source import Source
 from tasks.storage import progress
-from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in
+from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, refusal, take_in
 from tests.tasks.storage.during import During
 
 
@@ -38,15 +38,6 @@ def codes(folder: Path, source: Source) -> list[tuple[int, ...]]:
     table = take_in(source, make_contract(folder), folder)
     with duckdb.connect(str(table.path), read_only=True) as connection:
         return connection.execute("SELECT * FROM codes").fetchall()
-
-
-def refusal(folder: Path, source: Source, kind: type[Refused]) -> str:
-    with pytest.raises(kind) as raised:
-        take_in(source, make_contract(folder), folder)
-    assert raised.value.__context__ is None
-    assert SECRET not in str(raised.value)
-    assert not list((folder / "run").glob("*"))
-    return str(raised.value)
 
 
 def single(folder: Path, *rows: str) -> list[tuple[int, ...]]:

@@ -56,11 +56,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(gaussians())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: Version) -> None:
     report = published.verify(deep=True)

@@ -64,11 +64,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
         yield publish_version(trained(), tmp_path_factory.mktemp("trained"))
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_checkpoint(published: Version) -> None:
     """The reserve was not needed and stays charged; the generator is run again on the published checkpoint."""

@@ -74,11 +74,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(dense())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 def table(version: Version, name: str) -> pl.DataFrame:
     found = pl.from_arrow(pq.read_table(version.folder / f"data/{name}.parquet"))
     assert isinstance(found, pl.DataFrame)
