@@ -22,15 +22,10 @@ def halves() -> tuple[list[str], list[str]]:
 
 
 def main(options: list[str]) -> int:
-    """Run both; what the second says follows what the first says.
-
-    Returns:
-        0 where both pass.
-    """
+    """Run both; what the second says follows what the first says."""
     first, second = ([sys.executable, "-m", "pytest", *options, *paths] for paths in halves())
     with TemporaryFile() as said, subprocess.Popen(second, stdout=said, stderr=subprocess.STDOUT) as other:
-        code = subprocess.run(first, check=False).returncode
-        codes = (code, other.wait())
+        codes = (subprocess.run(first, check=False).returncode, other.wait())
         said.seek(0)
         sys.stdout.buffer.write(said.read())
     return max(codes)

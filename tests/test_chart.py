@@ -44,7 +44,6 @@ Manifest = dict[str, Any]
 
 
 def helm(*words: str, values: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Helm: the one that is installed, or that of `make helm`."""
     program = shutil.which("helm") or str(ROOT / ".helm" / "helm")
     return subprocess.run(
         [program, *words, "--values", "-"],
@@ -67,7 +66,6 @@ def manifests() -> list[Manifest]:
 
 
 def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """Yield the name and the template of each pod."""
     for each in manifests:
         if each["kind"] == "Deployment":
             yield each["metadata"]["name"], each["spec"]["template"]

@@ -91,14 +91,12 @@ def test_the_image_is_not_root_and_installs_what_was_locked() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     assert "--compile" in text  # what the image has compiled stays: its root is read-only where it runs
     assert "rm -rf" not in text
-    stages = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
-    assert stages == ["python:3.11-slim-bookworm"] * 2
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["python:3.11-slim-bookworm"] * 2
     assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1] == "10001:10001"
     installs = re.findall(r"pip install[^\n\\]*", text)
     assert installs
     assert all("--no-deps" in line and "--compile" in line for line in installs)
-    unlocked = [line.split()[-1] for line in installs if "--require-hashes" not in line]
-    assert unlocked == ["torch;", "."]
+    assert [line.split()[-1] for line in installs if "--require-hashes" not in line] == ["torch;", "."]
     assert '-c constraints.txt --compile --extra-index-url "$TORCH_INDEX" torch' in text
     assert "--no-build-isolation --compile ." in text
     assert "COPY deploy/backup.sh deploy/restore.sh /usr/local/share/sudare/\n" in text

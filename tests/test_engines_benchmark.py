@@ -86,8 +86,7 @@ def test_what_is_planted_is_read_with_the_other_rows_and_no_contract_names_it(tm
     write_rows(tmp_path / "people", rows=100)
     for each in (other, planted):
         each.write(tmp_path / "people")
-    told = (tmp_path / "people.odcs.yaml").read_bytes()
-    assert not found_in({"contract": told}, planted.forms)
+    assert not found_in({"contract": (tmp_path / "people.odcs.yaml").read_bytes()}, planted.forms)
     contract = load_contract(tmp_path / "people.odcs.yaml")
     with duckdb.connect() as connection:
         read = connection.execute(f"FROM read_parquet('{tmp_path}/people/*.parquet')").to_arrow_table()

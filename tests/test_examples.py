@@ -70,7 +70,6 @@ class Clone:
         return done.stdout + done.stderr
 
     def publish(self, spec: str, release: str) -> None:
-        """Run a spec and verify what it publishes."""
         self.typed("sudare", "run", spec, "--workspace", "place")
         key = ("--key", "place/.sudare/keys/signing.pub")
         assert "holds under key" in self.typed("sudare", "verify", f"place/releases/{release}/latest", *key)
@@ -100,8 +99,7 @@ def test_every_example_but_the_network_s_is_published_and_verified(clone: Clone)
         folder = Path(account.source).parts[1]
         for name in SPECS[account.name]:
             spec = f"examples/{folder}/{name}.yaml"
-            text = (clone.root / spec).read_text()
-            clone.publish(spec, text.partition("release: ")[2].split()[0])
+            clone.publish(spec, (clone.root / spec).read_text().partition("release: ")[2].split()[0])
     assert "holds under key" in clone.typed("sh", "examples/federation/federation.sh", "federation")
 
 

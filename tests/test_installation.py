@@ -41,7 +41,6 @@ def constraints() -> dict[str, Version]:
 
 
 def asked() -> list[Requirement]:
-    """What pyproject.toml asks for: the dependencies, and those of the extra `publish`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"]["publish"])]
 
@@ -175,8 +174,7 @@ def test_a_python_that_is_not_here_is_told_and_fails_nothing_unless_it_was_named
 
 def test_the_tests_for_another_python_are_there_and_need_few_packages() -> None:
     """They run where the lock and three packages for tests are installed: no browser, no torch, no PostgreSQL."""
-    text = CHECK.read_text(encoding="utf-8")
-    named = re.search(r'TESTS="([^"]+)"', text)
+    named = re.search(r'TESTS="([^"]+)"', CHECK.read_text(encoding="utf-8"))
     assert named is not None
     files = [each for name in named[1].split() for each in sorted((ROOT / name).rglob("*.py")) or [ROOT / name]]
     assert len(files) > 8

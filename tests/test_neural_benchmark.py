@@ -52,8 +52,7 @@ def test_a_generator_is_fitted_to_training_rows_and_scored_on_the_others(tmp_pat
 @pytest.mark.long
 def test_without_noise_the_same_generator_does_at_least_as_well(tmp_path: Path) -> None:
     """PGM at an epsilon at which P3GM's plan is all but noise; rows of it say that they have no privacy."""
-    asked = Asked(Kept(tmp_path), 2, ("pgm",))
-    rows = tables(asked, lambda bins: _table())
+    rows = tables(Asked(Kept(tmp_path), 2, ("pgm",)), lambda bins: _table())
     found = {row.what: row for row in rows}["small, pgm, AUROC"]
     assert found.measured is not None
     assert found.measured > 0.85

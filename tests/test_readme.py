@@ -30,10 +30,7 @@ SYNTHETIC = (ROOT / "docs" / "synthetic.md").read_text(encoding="utf-8")
 
 
 def commands_of(page: str, folder: Path, workspace: str, made: Path) -> str:
-    """Return every ```sh block of a page.
-
-    `sudare init` was typed for the whole suite; its workspace lies where the page makes its own.
-    """
+    """Return every ```sh block of a page."""
     commands = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
     assert commands.count(f"sudare init {workspace}\n") == 1
     shutil.copytree(made, folder / workspace)
@@ -41,10 +38,7 @@ def commands_of(page: str, folder: Path, workspace: str, made: Path) -> str:
 
 
 def typed_here(commands: str, capfd: pytest.CaptureFixture[str]) -> str:
-    """Type commands one after another: those of sudare in this process, what is between them in a shell.
-
-    A line of sudare stands alone or begins with `!`, which a shell reads as: it has to fail.
-    """
+    """Type commands one after another: those of sudare in this process, what is between them in a shell."""
     capfd.readouterr()
     for lines in re.split(r"(^(?:! )?sudare (?:.*\\\n)*.*\n)", commands, flags=re.MULTILINE):
         refused, words = lines.startswith("! "), shlex.split(lines.removeprefix("! ").replace("\\\n", " "))

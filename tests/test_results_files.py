@@ -31,5 +31,4 @@ def test_each_section_of_the_synthetic_benchmark_has_a_file_that_a_module_explai
 
 
 def test_no_file_of_results_names_a_section_that_is_gone() -> None:
-    named = {section for sections in FILES.values() for section in sections}
-    assert named <= set(SECTIONS)
+    assert {section for sections in FILES.values() for section in sections} <= set(SECTIONS)

@@ -103,7 +103,6 @@ OUTSIDE: Final = {
 
 
 def modules() -> dict[str, set[str]]:
-    """What each module says."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):

@@ -39,8 +39,7 @@ def test_the_label_of_a_causal_model_is_balanced_and_no_column_tells_it(kind: st
     codes = table.binned(16).codes
     for column in range(codes.shape[1] - 1):
         ones = np.bincount(codes[:, column], weights=codes[:, -1], minlength=16)
-        every = np.bincount(codes[:, column], minlength=16)
-        assert np.maximum(ones, every - ones).sum() / ROWS < 0.9
+        assert np.maximum(ones, np.bincount(codes[:, column], minlength=16) - ones).sum() / ROWS < 0.9
 
 
 def test_numbers_are_drawn_from_the_bins_that_they_are_coded_in() -> None:
@@ -52,14 +51,12 @@ def test_numbers_are_drawn_from_the_bins_that_they_are_coded_in() -> None:
 
 def test_the_noise_of_votes_is_that_of_their_composition() -> None:
     """19 votes at (1, 1e-6): by loss distributions of the discrete Gaussian they cost between 0.98 and 1.02."""
-    sigma = noise_multiplier(19, epsilon=1.0, delta=1e-6)
-    events = [DiscreteGaussian(Fraction(sigma**2), (1,))] * 19
+    events = [DiscreteGaussian(Fraction(noise_multiplier(19, epsilon=1.0, delta=1e-6) ** 2), (1,))] * 19
     assert pld_epsilon(events, 1e-6) == pytest.approx(1.0, abs=0.02)
 
 
 def test_a_figure_is_that_of_the_learner_which_does_best() -> None:
-    learned = Learned({"one": [0.6, 0.9], "other": [0.8, 0.8]}, [0.0, 0.0])
-    assert learned.best == [0.8, 0.8]
+    assert Learned({"one": [0.6, 0.9], "other": [0.8, 0.8]}, [0.0, 0.0]).best == [0.8, 0.8]
 
 
 def test_the_normal_columns_are_correlated_densely() -> None:
@@ -67,5 +64,4 @@ def test_the_normal_columns_are_correlated_densely() -> None:
     table = normals()
     assert table.shape == (BINS,) * COLUMNS
     found = mutual_information(EncodedRows(table.columns, table.shape, table.codes))
-    pairs = found[np.triu_indices(COLUMNS, 1)]
-    assert np.mean(pairs > 0.02) > 0.5
+    assert np.mean(found[np.triu_indices(COLUMNS, 1)] > 0.02) > 0.5

@@ -43,7 +43,6 @@ def done(*words: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of the tree, built from a copy."""
     tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -86,8 +85,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
         path for name in FOLDERS for path in (ROOT / name).rglob("*") if not left_out & {*path.parts, path.suffix}
     }
     expected = {path.relative_to(ROOT).as_posix().removeprefix("extensions/") for path in files if path.is_file()}
-    found = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert found == expected
+    assert {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name} == expected
 
 
 @pytest.mark.long

@@ -42,6 +42,16 @@ class Said:
     def json(self) -> Any:
         return json.loads(self.out)
 
+    def assert_ended(self, code: int, *told: str) -> None:
+        """Assert the exit code, and what standard error tells."""
+        assert self.code == code, self.err
+        assert [text for text in told if text not in self.err] == [], self.err
+
+    def assert_printed(self, *told: str) -> None:
+        """Assert that all went well, and what standard output has."""
+        assert self.code == 0, self.err
+        assert [text for text in told if text not in self.out] == [], self.out
+
 
 def said(*words: str) -> Said:
     """Type a command in this process."""

@@ -87,5 +87,4 @@ def test_what_the_account_cannot_pay_ends_with_what_fits(shared: Place, typed: T
 
 def test_rows_and_models_have_no_aims(shared: Place, typed: Typed) -> None:
     said = typed("plan", str(shared.adult / "model.yaml"), "--for", "±1", at=shared.workspace)
-    assert said.code == 2
-    assert "how far off rows and models are depends on the data" in said.err
+    said.assert_ended(2, "how far off rows and models are depends on the data")

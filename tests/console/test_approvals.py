@@ -19,8 +19,8 @@ from tasks.records.model.approval_statements import ApprovalsStatement, Approver
 from tasks.storage.workspace.keys import create_signing_key
 from tasks.verify import verify
 from tests.console.conftest import Place, Typed
-from tests.tasks.verification.forgery import as_forged, load, with_words
-from tests.worlds.versions import Version, broken, named
+from tests.tasks.verification.forgery import as_forged, assert_caught, load, with_words
+from tests.worlds.versions import Version
 
 NAMES = ("board", "officer", "stranger")
 
@@ -32,7 +32,6 @@ def keys(tmp_path: Path) -> dict[str, str]:
 
 
 def asking(place: Place, name: str, keys: dict[str, str], needed: int = 2, *changes: tuple[str, str]) -> Path:
-    """Write a spec that needs approvals of board and officer, in a folder of their own."""
     spec = place.spec(name, *changes)
     by = "".join(f"    - {{name: The {who}, key: {keys[who]}}}\n" for who in ("board", "officer"))
     spec.write_text(f"{spec.read_text()}approvals:\n  needed: {needed}\n  folder: {name}-approvals\n  by:\n{by}")
@@ -80,8 +79,7 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
     sign(place, tmp_path, "officer", spec)
     folder = made(place, spec)
     assert spent(place) != before
-    record = json.loads((folder / "record.json").read_bytes())
-    given = record["replay"]["approvals"]["given"]
+    given = json.loads((folder / "record.json").read_bytes())["replay"]["approvals"]["given"]
     assert sorted(each["key"] for each in given) == sorted([keys["board"], keys["officer"]])
     report = verify(folder, public_key=key_of(place))
     assert report.ok, report.findings
@@ -167,8 +165,7 @@ def test_an_approver_is_shown_the_plan_that_is_signed(
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
     said = typed(*command, at=place.workspace)
     assert said.code == 0, said.err
-    plan = typed("plan", str(spec), at=place.workspace).out
-    assert said.out.startswith(plan)
+    assert said.out.startswith(typed("plan", str(spec), at=place.workspace).out)
     assert len(list(out.iterdir())) == 1
 
 
@@ -193,9 +190,7 @@ def test_what_no_approver_can_meet_is_refused(
     text = spec.read_text()
     changed = text.replace("needed: 2", written) if "needed" in written else f"{text}  also: b\n"
     spec.write_text(changed)
-    refused = typed("plan", str(spec), at=place.workspace)
-    assert refused.code == 2
-    assert said in refused.err
+    typed("plan", str(spec), at=place.workspace).assert_ended(2, said)
 
 
 def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, keys: dict[str, str]) -> None:
@@ -218,7 +213,7 @@ def test_forged_approvals_of_a_version_are_found(
     folder = made(place, spec)
     version = Version(folder, place.workspace.signer()).copy(tmp_path / "v")
     version = as_forged(version)
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
     spoils: tuple[Callable[[Any], Any], ...] = (
         lambda stated: stated["given"].pop(),
         lambda stated: stated["given"].append(stated["given"][0]),
@@ -229,9 +224,7 @@ def test_forged_approvals_of_a_version_are_found(
     for number, spoil in enumerate(spoils):
         one = version.copy(tmp_path / f"v{number}")
         with_words(one, lambda record, spoil=spoil: spoil(record["replay"]["approvals"]))
-        report = verify(one.folder, public_key=one.key)
-        assert 5 in broken(report)
-        assert "record.json" in named(report)
+        assert_caught(one, {5}, where="record.json")
     [charge] = [
         each["entry"]["body"]
         for each in load(folder / "PROOF.json")["entries"]

@@ -87,8 +87,7 @@ def test_a_missing_extra_is_told_before_the_rows_are_read(
     spec = written(shared, "tables.yaml", "extra", FINE)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     told = typed("evaluate", spec, *words, *NAMED, at=shared.workspace)
-    assert told.code == 1
-    assert "scikit-learn, which is not installed; install the extra: pip install 'sudare[evaluate]'" in told.err
+    told.assert_ended(1, "scikit-learn, which is not installed; install the extra: pip install 'sudare[evaluate]'")
     assert "scikit-learn" not in typed("evaluate", spec, *words, at=shared.workspace).err
 
 
@@ -148,8 +147,7 @@ def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(
         (spec, "rows that a release was charged for"),
     ):
         refused = typed("evaluate", what, "--attack", "shadow", "--holdout", str(copy), *WHY, at=shared.workspace)
-        assert refused.code == 2
-        assert told in refused.err
+        refused.assert_ended(2, told)
 
 
 @pytest.mark.long

@@ -37,10 +37,7 @@ sys.__stdout__.write("\\n" + json.dumps(told))
 
 
 def typed_without(place: Place, module: str, *commands: str, spec: Path) -> list[tuple[int, str]]:
-    """Type commands in a process in which a module cannot be imported; return their codes and errors.
-
-    The first one meets a process where nothing was tried before: let it be the one that charges.
-    """
+    """Type commands in a process in which a module cannot be imported; return their codes and errors."""
     arguments = [str(spec), "--workspace", str(place.workspace.root)]
     code = BLOCKED.format(modules=[module], commands=commands, arguments=arguments)
     root = Path(__file__).parents[2]

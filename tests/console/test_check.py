@@ -47,12 +47,8 @@ schema:
     physicalType: table
     customProperties:
       - property: privacy
-        value:
-          unit: {kind: row, scope: block}
-          adjacency: add_remove
-          invariants: []
-          structural_zeros: []
-          gates: []
+        value: {unit: {kind: row, scope: block}, adjacency: add_remove, invariants: [],
+          structural_zeros: [], gates: []}
     properties:
       - name: county
         logicalType: string
@@ -121,7 +117,6 @@ class County:
         assert execute(["budget", "open", "people", *people, *cap, "--workspace", str(self.workspace.root)]) == 0
 
     def spec(self, name: str, **wrong: str) -> Path:
-        """Write a contract that is wrong as told, and a spec of it."""
         contract = CONTRACT
         for key, value in {**RIGHT, **wrong}.items():
             contract = contract.replace(key, value)
@@ -247,9 +242,7 @@ def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County
     spec = county.spec("unattended", COUNTIES="[North, South, East]")
     before = county.charges(), _journal(county), county.flow_runs()
     said = typed("run", str(spec), at=county.workspace)
-    assert said.code == 1
-    assert "--accept-misfits" in said.err
-    assert "nothing was charged" in said.err
+    said.assert_ended(1, "--accept-misfits", "nothing was charged")
     for private in ("county", "205", "20.5", "South", "!"):
         assert private not in said.err.replace(str(county.root), ""), private
     assert "✓ how the rows fit" not in said.err
@@ -317,10 +310,7 @@ def test_the_share_is_the_workspaces(county: County, typed: Typed) -> None:
         settings.write_text(written.replace('asks_above = "1 %"', 'asks_above = "25 %"'))
         assert typed("check", str(spec), at=county.workspace).code == 0
         settings.write_text(written.replace('asks_above = "1 %"', 'asks_above = "a lot"'))
-        refused = typed("check", str(spec), at=county.workspace)
-        assert refused.code == 2
-        assert "run.asks_above" in refused.err
-        assert '"0 %" to "100 %"' in refused.err
+        typed("check", str(spec), at=county.workspace).assert_ended(2, "run.asks_above", '"0 %" to "100 %"')
     finally:
         settings.write_text(written)
 

@@ -101,9 +101,7 @@ def test_lint_looks_at_the_select_of_a_spec_too(tmp_path: Path, typed: Typed) ->
     spec = write(tmp_path, "a.yaml", "source:\n  path: a.csv\n  select: SELECT * FROM source WHERE race <> 'Inuit'\n")
     words = ("contract", "lint", str(ADULT / "adult.odcs.yaml"), "--spec", str(spec))
     said = typed(*words)
-    assert said.code == 0
-    assert "a.yaml:3" in said.out
-    assert "source.select (select)" in said.out
+    said.assert_printed("a.yaml:3", "source.select (select)")
     assert "Inuit" not in said.out
     [warned] = typed(*words, "--json").json["warnings"]
     assert warned["rule"] == "select"
@@ -144,11 +142,7 @@ def test_two_contracts_are_compared_in_words_and_as_json(tmp_path: Path, typed: 
     """What changed and for whom; `--check` exits 2 if the version does not announce it."""
     old = str(write(tmp_path, "old.yaml", CONTRACT))
     new = str(write(tmp_path, "new.yaml", replaced(CONTRACT, ("[F, M]", "[F, M, X]"), ("1.0.0", "1.1.0"))))
-    said = typed("contract", "diff", old, new)
-    assert said.code == 0
-    assert "1.0.0 → 1.1.0" in said.out
-    assert "breaking for the account" in said.out
-    assert "a higher MAJOR" in said.out
+    typed("contract", "diff", old, new).assert_printed("1.0.0 → 1.1.0", "breaking for the account", "a higher MAJOR")
     told = typed("contract", "diff", old, new, "--json").json
     assert (told["breaking"], told["breaking_for_account"], told["announced"]) == (True, True, False)
     assert told["changes"][0]["field"] == "columns.sex.values"
@@ -174,8 +168,7 @@ def test_a_registry_of_a_workspace_or_of_any_folder(place: Place, tmp_path: Path
     assert typed("contract", "register", str(major), at=place.workspace).code == 0
     listed = typed("contract", "list", "--json", at=place.workspace).json["contracts"]
     assert [(each["contract"], each["version"]) for each in listed] == [("people", "2.0.0")]
-    told = typed("contract", "history", "people", at=place.workspace).out
-    assert "breaking for the account" in told
+    assert "breaking for the account" in typed("contract", "history", "people", at=place.workspace).out
     unknown = typed("contract", "history", "peple", at=place.workspace)
     assert (unknown.code, "write 'people'" in unknown.err) == (2, True)
     elsewhere = ("--registry", str(tmp_path / "kept"))

@@ -78,5 +78,4 @@ def test_a_target_is_refused(shared: Place, worlds: Worlds, typed: Typed, tmp_pa
     path, _ = stays(with_teams(), tmp_path)
     folder = str(worlds.published(with_teams(), here=True).folder)
     said = typed("evaluate", folder, "--against", str(path), "--target", "floor", at=shared.workspace)
-    assert said.code == 2
-    assert "counts have no rows" in said.err
+    said.assert_ended(2, "counts have no rows")

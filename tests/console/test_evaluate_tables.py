@@ -59,11 +59,9 @@ def test_the_numbers_are_not_printed_unasked_and_tables_have_no_target(
 ) -> None:
     source = str(shared.adult / "adult.parquet")
     refused = typed("evaluate", str(folder), "--against", source, "--target", "income", at=shared.workspace)
-    assert refused.code == 2
-    assert "tables have no rows" in refused.err
+    refused.assert_ended(2, "tables have no rows")
     missing = typed("evaluate", str(folder.parent), "--against", source, at=shared.workspace)
-    assert missing.code == 2
-    assert "name one version" in missing.err
+    missing.assert_ended(2, "name one version")
 
 
 @pytest.mark.long

@@ -20,10 +20,7 @@ def test_a_spec_is_told_without_its_rows(typed: Typed, tmp_path: Path) -> None:
     for name in ("statistics.yaml", "adult.odcs.yaml"):
         (tmp_path / name).write_bytes((ADULT / name).read_bytes())
     said = typed("explain", str(tmp_path / "statistics.yaml"))
-    assert said.code == 0
-    assert "Noisy counts, sums and means about adult" in said.out
-    assert "62.25 %" in said.out
-    assert "one row: whether it is in the table" in said.out
+    said.assert_printed("Noisy counts, sums and means about adult", "62.25 %", "one row: whether it is in the table")
 
 
 @pytest.mark.parametrize("scenario", [first(), StatisticsScenario()], ids=["tables", "statistics"])
@@ -41,9 +38,7 @@ def test_a_version_is_not_vouched_for(typed: Typed, worlds: Worlds, tmp_path: Pa
     version = worlds.published(first()).copy(tmp_path / "v")
     assert "Nothing of it was checked here" in typed("explain", str(version.folder), "--json").json["paragraphs"][1]
     edit(version.folder / "record.json", lambda record: record["replay"]["charge"].update(epsilon="0.01"))
-    said = typed("explain", str(version.folder))
-    assert said.code == 2
-    assert "another file than the manifest of the version names" in said.err
+    typed("explain", str(version.folder)).assert_ended(2, "another file than the manifest of the version names")
 
 
 def test_an_error_is_told_by_its_code(typed: Typed) -> None:

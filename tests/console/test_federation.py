@@ -30,10 +30,8 @@ def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_pat
     folder, key = str(run.folder), str(run.workspace.public_key_file)
     held = typed("verify", folder, "--key", key)
     assert held.code == 0, held.out + held.err
-    listed = typed("releases", "list", "--json", at=run.workspace).json
-    assert "long-stays" in json.dumps(listed)
-    spec = str(run.workspace.root / "federation.yaml")
-    planned = typed("federation", "plan", spec, "--json").json
+    assert "long-stays" in json.dumps(typed("releases", "list", "--json", at=run.workspace).json)
+    planned = typed("federation", "plan", str(run.workspace.root / "federation.yaml"), "--json").json
     assert planned["spec_digest"] == run.known.spec.digest
     assert planned["epsilon_person"] == run.outcome.version.epsilon
     assert any("domain" in each or "source" in each for each in planned["unprotected"])

@@ -27,23 +27,16 @@ def test_init_makes_a_workspace_that_is_ready(
     assert told["noted_as_yours"] is True
     assert is_own(told["public_key"], workspace.root, noted)
     assert not is_own(told["public_key"], root.parent, noted)
-    again = typed("init", str(root))
-    assert again.code == 2
-    assert "a workspace already" in again.err
+    typed("init", str(root)).assert_ended(2, "a workspace already")
     assert workspace.public_key_file.read_text().strip() == told["public_key"]
 
 
 def test_init_where_nothing_can_be_written_says_where(tmp_path: Path, typed: Typed) -> None:
     """The refusal names the folder."""
     (tmp_path / "file").write_text("")
-    said = typed("init", str(tmp_path / "file" / "w"))
-    assert said.code == 2
-    assert str(tmp_path / "file" / "w") in said.err
+    typed("init", str(tmp_path / "file" / "w")).assert_ended(2, str(tmp_path / "file" / "w"))
 
 
 def test_a_command_without_a_workspace_says_how_to_make_one(tmp_path: Path, typed: Typed) -> None:
     """What needs a workspace names `sudare init` and `--workspace`."""
-    said = typed("budget", "show", "--workspace", str(tmp_path))
-    assert said.code == 2
-    assert "sudare init" in said.err
-    assert "--workspace" in said.err
+    typed("budget", "show", "--workspace", str(tmp_path)).assert_ended(2, "sudare init", "--workspace")

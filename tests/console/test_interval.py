@@ -36,14 +36,10 @@ def test_no_conditions_of_the_version_and_other_products_are_refused(
     wings: Version, worlds: Worlds, typed: Typed
 ) -> None:
     """Exit 2, with what may be asked."""
-    said = typed("interval", str(wings.folder), "--where", "wing=east")
-    assert said.code == 2
-    assert "a place of level wing" in said.err
+    typed("interval", str(wings.folder), "--where", "wing=east").assert_ended(2, "a place of level wing")
     for other, kind in ((pure(), "statistics"), (first(), "tables")):
         said = typed("interval", str(worlds.published(other, here=True).folder))
-        assert said.code == 2
-        assert f"found:   a version of kind {kind}\n" in said.err
-        assert "sudare interval is for no other kind" in said.err
+        said.assert_ended(2, f"found:   a version of kind {kind}\n", "sudare interval is for no other kind")
         assert "discriminator" not in said.err
         assert said.err.count("found:") == 1
 
@@ -58,9 +54,7 @@ def test_places_of_a_further_tree_have_intervals_of_its_own(worlds: Worlds, type
     assert told["count"] == parts["count"]
     assert told["lower"] <= told["count"] <= told["upper"]
     assert told["deviation"] < parts["deviation"]
-    said = typed("interval", str(teams.folder), "--where", "team=day and wing=north")
-    assert said.code == 2
-    assert "the name 'wing'" in said.err
+    typed("interval", str(teams.folder), "--where", "team=day and wing=north").assert_ended(2, "the name 'wing'")
 
 
 def times_three(path: Path, column: str) -> None:
@@ -116,9 +110,7 @@ def test_garbage_that_the_manifest_states_is_refused_too(
     forged = wings.copy(tmp_path / "v")
     (forged.folder / name).write_bytes(b"PAR1 no table")
     sign_manifest(forged.folder, forged.signer)
-    said = typed("interval", str(forged.folder), "--where", "wing=north")
-    assert said.code == 2
-    assert "sudare verify VERSION_DIR" in said.err
+    typed("interval", str(forged.folder), "--where", "wing=north").assert_ended(2, "sudare verify VERSION_DIR")
 
 
 def test_other_places_that_the_manifest_states_are_refused(wings: Version, typed: Typed, tmp_path: Path) -> None:
@@ -126,6 +118,4 @@ def test_other_places_that_the_manifest_states_are_refused(wings: Version, typed
     forged = wings.copy(tmp_path / "v")
     edit_table(forged.folder / "data/places.parquet", lambda places: places.slice(0, places.num_rows - 1))
     sign_manifest(forged.folder, forged.signer)
-    said = typed("interval", str(forged.folder), "--where", "wing=north")
-    assert said.code == 2
-    assert "files as published" in said.err
+    typed("interval", str(forged.folder), "--where", "wing=north").assert_ended(2, "files as published")

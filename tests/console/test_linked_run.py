@@ -27,5 +27,4 @@ def test_both_bases_of_the_example_are_released_and_verify(
         version = shared.workspace.releases / release / "v1"
         assert typed("verify", str(version), "--key", str(shared.workspace.public_key_file)).code == 0
     assert "households-2026: 100 % of the budget is used" in said.out
-    told = typed("budget", "show", "households-2026", "--json", *at).json
-    assert len(told["charges"]) == 2
+    assert len(typed("budget", "show", "households-2026", "--json", *at).json["charges"]) == 2

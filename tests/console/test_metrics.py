@@ -116,16 +116,14 @@ def test_nothing_is_told_that_is_sealed_or_follows_from_rows(published: Place, t
 
 
 def test_names_cannot_break_out_of_their_quotes() -> None:
-    odd = Gauge("charges", "About.", (({"status": 'a"} 1\nsudare_x{b="\\'}, 2.0),))
-    *_, line = odd.lines()
+    *_, line = Gauge("charges", "About.", (({"status": 'a"} 1\nsudare_x{b="\\'}, 2.0),)).lines()
     assert line == 'sudare_charges{status="a\\"} 1\\nsudare_x{b=\\"\\\\"} 2'
     assert LINE.fullmatch(line)
 
 
 def test_a_place_that_cannot_be_written_is_refused(published: Place, typed: Typed, tmp_path: Path) -> None:
     said = typed("metrics", "--to", str(tmp_path / "no" / "sudare.prom"), at=published.workspace)
-    assert said.code == 2
-    assert "no such folder" in said.err
+    said.assert_ended(2, "no such folder")
 
 
 def test_the_example_rules_watch_metrics_that_there_are(published: Place) -> None:

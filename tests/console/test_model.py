@@ -52,12 +52,10 @@ def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place,
 @pytest.mark.services
 def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed: Typed) -> None:
     """One command each; scores stay in the private folder, and a model has no rows to sample."""
-    key = str(shared.workspace.private / "keys" / "signing.pub")
-    verified = typed("verify", folder, "--key", key)
+    verified = typed("verify", folder, "--key", str(shared.workspace.private / "keys" / "signing.pub"))
     assert verified.code == 0, verified.err
     assert "weights, contract of inputs and model card follow from what was published" in verified.out
-    shown = typed("releases", "show", "told", at=shared.workspace)
-    assert "model/model.safetensors" in shown.out
+    assert "model/model.safetensors" in typed("releases", "show", "told", at=shared.workspace).out
     source = str(shared.adult / "adult.parquet")
     scored = typed("evaluate", folder, "--against", source, "--show", "--json", at=shared.workspace)
     assert scored.code == 0, scored.err
@@ -81,5 +79,4 @@ def test_the_plan_of_a_model_says_what_it_costs_and_what_it_is(shared: Place, ty
     printed = typed("plan", str(model(shared, "planned-model")), at=shared.workspace)
     assert "weights and biases" in printed.out
     wrong = typed("plan", str(model(shared, "wrong-model", ("label: income", "label: incomes"))), at=shared.workspace)
-    assert wrong.code == 2
-    assert "write 'income'" in wrong.err
+    wrong.assert_ended(2, "write 'income'")

@@ -38,9 +38,7 @@ def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed)
     """It is bound to nobody, but to bind it would be wrong; a file that is there is to be bound."""
     spec = shared.spec("mistyped", ("path: adult.parquet", "path: adlut.parquet"))
     said = typed("plan", str(spec), at=shared.workspace)
-    assert said.code == 2
-    assert "source.path" in said.err
-    assert f"found:   no such file: {shared.adult / 'adlut.parquet'}" in said.err
+    said.assert_ended(2, "source.path", f"found:   no such file: {shared.adult / 'adlut.parquet'}")
     assert "bind" not in said.err
     (shared.adult / "adlut.parquet").touch()
     said = typed("plan", str(spec), at=shared.workspace)
@@ -76,10 +74,7 @@ def test_a_plan_of_a_sparse_table_tells_where_its_list_begins(shared: Place, typ
 
 def test_a_plan_that_the_account_cannot_hold_is_refused(place: Place, typed: Typed) -> None:
     """Gaussian noise has no pure ε: exit 4, and what to do instead; as the run would say it."""
-    spec = place.pure_account("gaussian")
-    said = typed("plan", str(spec), at=place.workspace)
-    assert said.code == 4
-    assert "--calculus renyi" in said.err
+    typed("plan", str(place.pure_account("gaussian")), at=place.workspace).assert_ended(4, "--calculus renyi")
 
 
 def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, typed: Typed) -> None:
@@ -154,9 +149,7 @@ def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed) ->
 def test_a_plan_of_a_period_is_that_of_its_account(tmp_path: Path, typed: Typed) -> None:
     """Without --period the message says what to type; with it, cost and what is left of the period's account."""
     place = make_periodic(tmp_path)
-    asked = typed("plan", str(place.spec), at=place.workspace)
-    assert asked.code == 2
-    assert "--period" in asked.err
+    typed("plan", str(place.spec), at=place.workspace).assert_ended(2, "--period")
     told = typed("plan", str(place.spec), "--period", "2024Q1", "--json", at=place.workspace).json
     assert (told["release"], told["account"]["name"]) == ("visits-2024-q1", "visits-2024-Q1")
     assert told["account"]["fits"] is True
@@ -179,8 +172,7 @@ def test_a_spec_that_cannot_be_followed_names_file_line_and_remedy(
     shared: Place, typed: Typed, old: str, new: str, told: str
 ) -> None:
     """Exit 2, and the message says where."""
-    spec = shared.spec("wrong", (old, new))
-    said = typed("plan", str(spec), at=shared.workspace)
+    said = typed("plan", str(shared.spec("wrong", (old, new))), at=shared.workspace)
     assert said.code == 2
     assert told in said.err
     assert "wrong.yaml:" in said.err or "nowhere.yaml" in said.err
@@ -244,8 +236,7 @@ def test_a_plan_says_where_delta_was_held_against_no_number_of_rows(shared: Plac
     """No one declares how many rows there are: a number that is typed is held against delta, as a warning."""
     spec = str(shared.spec("unheld", ("delta: 0", "delta: 1e-9"), ("mechanism: laplace", "mechanism: gaussian")))
     line = "δ was not held against the number of rows: none is declared"
-    said = typed("plan", spec, at=shared.workspace)
-    assert line in " ".join(said.out.split())
+    assert line in " ".join(typed("plan", spec, at=shared.workspace).out.split())
     assert typed("plan", spec, "--json", at=shared.workspace).json["delta_unheld"].startswith(line)
     for rows, warned in (("48842", False), ("2000000000", True)):
         plan = typed("plan", spec, "--rows", rows, "--json", at=shared.workspace).json

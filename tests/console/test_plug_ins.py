@@ -71,9 +71,7 @@ def test_a_kind_of_domain_from_a_package_is_planned_run_and_verified(
     named = [line for line in (lacking.out + lacking.err).splitlines() if "prefixes" in line]
     assert len(named) == 1, lacking.out + lacking.err
     refused = typed("plan", spec, at=place.workspace)
-    assert refused.code == 2
-    assert "found:   kind 'prefixes'" in refused.err
-    assert "install the package that registers this kind of domain" in refused.err
+    refused.assert_ended(2, "found:   kind 'prefixes'", "install the package that registers this kind of domain")
 
 
 NEAR = {"10": 300, "80": 200, "elsewhere": 100, "(null)": 50}
@@ -118,9 +116,7 @@ def test_a_kind_of_source_and_of_sink_from_a_package_goes_through_a_release(
         checked = typed("verify", str(there), at=place.workspace)
         assert checked.code == 0, checked.out + checked.err
     refused = typed("plan", str(spec), at=place.workspace)
-    assert refused.code == 2
-    assert "an address that begins with 'shelf://'" in refused.err
-    assert "install the package that reads it" in refused.err
+    refused.assert_ended(2, "an address that begins with 'shelf://'", "install the package that reads it")
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,7 @@ def test_what_is_published_and_old_goes_and_the_run_still_finds_its_version(
     shared: Place, served: PrefectServer, typed: Typed
 ) -> None:
     spec = released(shared, "whole", "--keep-snapshot")
-    young = found(shared, timedelta(hours=1))
-    assert not [each for each in young.values() if each.goes]
+    assert not [each for each in found(shared, timedelta(hours=1)).values() if each.goes]
     with surveyed(shared) as kept:
         going = [each for each in kept.holdings() if each.goes and each.folder.name.startswith("whole-")]
         assert {each.kind for each in going} == {"snapshot", "draws"}
@@ -106,9 +105,7 @@ def test_noise_stays_while_the_version_is_not_whole_and_after_it_goes_nothing_is
     spent = typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json["loss"]
     shutil.rmtree(folder)
     refused = typed("run", str(spec), at=shared.workspace)
-    assert refused.code == 4
-    assert "no draws of this run" in refused.err
-    assert "what an earlier attempt spent stays spent" in refused.err
+    refused.assert_ended(4, "no draws of this run", "what an earlier attempt spent stays spent")
     assert "completes it at no cost" not in refused.err, "nothing completes it any more"
     assert typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json["loss"] == spent
 
@@ -160,9 +157,7 @@ def test_a_dry_run_lists_and_removes_nothing(shared: Place, served: PrefectServe
 
 
 def test_without_a_policy_nothing_is_removed_and_a_wrong_one_is_refused(shared: Place, typed: Typed) -> None:
-    none = typed("prune", at=shared.workspace)
-    assert none.code == 2
-    assert "[retention]" in none.err
+    typed("prune", at=shared.workspace).assert_ended(2, "[retention]")
     file = shared.workspace.root / "sudare.toml"
     sound = file.read_text()
     file.write_text(sound.replace('draws = ""', 'draws = "one year"'))

@@ -60,12 +60,8 @@ def test_two_versions_are_compared_by_guarantee_contract_and_tables(twice: Place
     [table, *_] = said.json["tables"]
     assert all(row["low"] <= row["second"] - row["first"] <= row["high"] for row in table["rows"])
     people = typed("releases", "diff", NAME, "1", "2", at=twice.workspace)
-    assert people.code == 0
-    assert "Both versions were made under the same contract." in people.out
-    assert table["file"] in people.out
-    said = typed("releases", "diff", NAME, "1", "7", at=twice.workspace)
-    assert said.code == 2
-    assert f"{NAME} v7" in said.err
+    people.assert_printed("Both versions were made under the same contract.", table["file"])
+    typed("releases", "diff", NAME, "1", "7", at=twice.workspace).assert_ended(2, f"{NAME} v7")
     record = twice.workspace.releases / NAME / "v1" / MANIFEST
     content = record.read_bytes()
     record.chmod(0o644)
@@ -110,10 +106,7 @@ def test_a_copy_that_a_version_has_seen_more_of_is_not_restored(
     dump(f"sqlite:///{private / 'before.sqlite'}", older)
     assert typed("budget", "backup", str(whole), at=twice.workspace).code == 0
     monkeypatch.setenv("SUDARE_LEDGER_URL", f"sqlite:///{tmp_path / 'new.sqlite'}")
-    said = typed("budget", "restore", str(older), at=twice.workspace)
-    assert said.code == 4
-    assert f"{NAME}/v2/PROOF.json" in said.err
-    assert "spent again" in said.err
+    typed("budget", "restore", str(older), at=twice.workspace).assert_ended(4, f"{NAME}/v2/PROOF.json", "spent again")
     (tmp_path / "bad.json").write_text("{}")
     said = typed("budget", "restore", str(whole), "--proof", str(tmp_path / "bad.json"), at=twice.workspace)
     assert said.code == 5
@@ -139,12 +132,9 @@ def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(
     proof["checkpoint"] = proof["checkpoint"].replace("\n", "\n1", 1)
     kept.chmod(0o644)
     kept.write_text(json.dumps(proof))
-    said = typed("budget", "history", "--verify", "--proof", str(kept), at=twice.workspace)
-    assert said.code == 5
-    assert "does not hold" in said.err
+    typed("budget", "history", "--verify", "--proof", str(kept), at=twice.workspace).assert_ended(5, "does not hold")
     missing = typed("budget", "history", "--verify", "--proof", str(tmp_path / "none.json"), at=twice.workspace)
-    assert missing.code == 5
-    assert "none.json" in missing.err
+    missing.assert_ended(5, "none.json")
 
 
 @pytest.mark.long
@@ -189,12 +179,9 @@ def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(plac
     assert typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"] == before
     entry = typed("budget", "history", "--verify", "--json", at=place.workspace).json["entries"][-1]
     assert (entry["kind"], entry["body"]["reason"]) == ("version_withdrawn", "wrong reference year")
-    again = typed(*withdraw, at=place.workspace)
-    assert again.code == 4
-    assert "found:   withdrawn" in again.err
+    typed(*withdraw, at=place.workspace).assert_ended(4, "found:   withdrawn")
     copied = typed("publish", NAME, "--to", "postgresql://nobody/releases", at=place.workspace)
-    assert copied.code == 4
-    assert f"found:   {NAME}, which was withdrawn" in copied.err
+    copied.assert_ended(4, f"found:   {NAME}, which was withdrawn")
     release_plainly(place.spec(NAME, HALF), place.workspace.root, supersede=True)
     assert (store / "latest").readlink() == Path("v2")
     assert _statuses(place, typed) == [(1, "withdrawn"), (2, "published")]
@@ -205,11 +192,7 @@ def test_a_version_that_is_not_there_is_named_with_those_that_are(
     twice: Place, typed: Typed, release: str, version: str, told: str
 ) -> None:
     words = ["releases", "withdraw", release, "--version", version, "--reason", "none"]
-    said = typed(*words, at=twice.workspace)
-    assert said.code == 4
-    assert told in said.err
-    assert "do:" in said.err
-    assert "sudare releases list" in said.err
+    typed(*words, at=twice.workspace).assert_ended(4, told, "do:", "sudare releases list")
 
 
 @pytest.mark.long
@@ -234,9 +217,7 @@ def test_a_run_of_what_was_withdrawn_is_refused_and_brings_nothing_back(place: P
     before = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"]
     for words in ((), ("--supersede",)):
         said = typed("run", spec, *words, at=place.workspace)
-        assert said.code == 4
-        assert "found:   v1, which was withdrawn; nothing was drawn or charged" in said.err
-        assert "--supersede" in said.err
+        said.assert_ended(4, "found:   v1, which was withdrawn; nothing was drawn or charged", "--supersede")
     assert typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"] == before
     assert not (place.workspace.releases / NAME / "latest").is_symlink()
     assert _statuses(place, typed) == [(1, "withdrawn")]

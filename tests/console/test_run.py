@@ -74,8 +74,7 @@ def test_a_run_ends_with_where_it_is_what_it_cost_and_what_is_left(shared: Place
 def test_nothing_private_is_readable_by_others(shared: Place, released: Said) -> None:
     """All below .sudare sits in a folder that only the owner enters; what names rows is 0600 besides."""
     assert stat.S_IMODE(shared.workspace.private.stat().st_mode) == 0o700
-    folder = _folder(shared, "first")
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(_folder(shared, "first").stat().st_mode) == 0o700
     files = [path for path in shared.workspace.private.rglob("*") if path.is_file()]
     private = [path for path in files if re.search(r"private|auditor|\.key$|\.draw$", path.name)]
     assert {"validation.private.json", "record.auditor.json"} <= {path.name for path in private}
@@ -92,9 +91,7 @@ def test_what_was_published_is_listed_shown_and_verified(shared: Place, released
     shown = typed("releases", "show", "first", at=shared.workspace).out
     assert "education_x_income" in shown
     assert "(published)" in shown
-    missing = typed("releases", "show", "first", "--version", "2", at=shared.workspace)
-    assert missing.code == 2
-    assert "v1" in missing.err
+    typed("releases", "show", "first", "--version", "2", at=shared.workspace).assert_ended(2, "v1")
     key = released.json["public_key_file"]
     assert typed("verify", folder, "--key", key).code == 0
     assert typed("verify", folder, "--json", at=shared.workspace).json["ok"] is True
@@ -213,9 +210,7 @@ def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_lat
     spec = shared.spec("blocked", ("epsilon: 1.0", "epsilon: 0.1"), ("to: releases/", "to: blocked/"))
     (shared.workspace.root / "blocked").write_text("a file where the store should be")
     said = typed("run", str(spec), at=shared.workspace)
-    assert said.code == 1
-    assert f"{shared.workspace.root}/blocked" in said.err
-    assert "nothing was charged" in said.err
+    said.assert_ended(1, f"{shared.workspace.root}/blocked", "nothing was charged")
     assert _charges(shared, "blocked") == []
     (shared.workspace.root / "blocked").unlink()
     done = typed("run", str(spec), "--json", at=shared.workspace)
@@ -242,10 +237,7 @@ def test_a_run_that_cannot_be_is_refused_and_nothing_is_left(
     """Exit code and words as for every refusal; no charge, no snapshot, no version."""
     (shared.adult / "copy.parquet").write_bytes((shared.adult / "adult.parquet").read_bytes())
     spec = shared.spec("refused", ("epsilon: 1.0", "epsilon: 0.1"), change)
-    said = typed("run", str(spec), at=shared.workspace)
-    assert said.code == code
-    assert told in said.err
-    assert "found:" in said.err
+    typed("run", str(spec), at=shared.workspace).assert_ended(code, told, "found:")
     assert _charges(shared, "refused") == []
     assert not (shared.workspace.releases / "refused").exists()
     assert not list(shared.workspace.runs.glob("refused-*/snapshot*"))
@@ -307,10 +299,7 @@ def test_prefect_is_not_told_where_a_gate_broke(shared: Place, served: PrefectSe
     spec = shared.spec("torn", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: torn.csv"))
     bound = typed("budget", "bind", str(rows), "--population", "adults", "--block", "1994", at=shared.workspace)
     assert bound.code == 0, bound.err
-    said = typed("run", str(spec), at=shared.workspace)
-    assert said.code == 3
-    assert "torn.csv:9" in said.err
-    assert "fields" in said.err
+    typed("run", str(spec), at=shared.workspace).assert_ended(3, "torn.csv:9", "fields")
     assert served.log is not None
     home = served.log.parent
 

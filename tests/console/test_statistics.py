@@ -68,8 +68,7 @@ def test_a_version_of_statistics_is_evaluated_and_not_sampled(
     shown = typed("evaluate", folder, "--against", source, "--show", at=shared.workspace)
     assert "of intervals hold" in shown.out
     said = typed("sample", folder, "--rows", "5", "--to", str(tmp_path / "rows.csv"))
-    assert said.code == 2
-    assert "a release of kind synthetic" in said.err
+    said.assert_ended(2, "a release of kind synthetic")
 
 
 def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Typed) -> None:
@@ -129,8 +128,7 @@ def test_a_plan_tells_from_which_noisy_counts_on_cells_are_published(shared: Pla
         statistics(shared, "small-nodes", rule, (mean, "{quantiles: [0.5], of: hours-per-week, method: tree}"))
     )
     said = typed("plan", tree, at=shared.workspace)
-    assert said.code == 2
-    assert "a tree publishes counts of intervals of the column, small ones too" in said.err
+    said.assert_ended(2, "a tree publishes counts of intervals of the column, small ones too")
 
 
 def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(shared: Place, typed: Typed) -> None:

@@ -87,8 +87,7 @@ def test_a_number_of_rows_or_a_seed_that_is_none_is_refused(
 ) -> None:
     """Nothing is written, and the option is named with what was found."""
     target = tmp_path / "more.csv"
-    options = {"--rows": "5", "--seed": "1", option: written}
-    words = [word for pair in options.items() for word in pair]
+    words = [word for pair in {"--rows": "5", "--seed": "1", option: written}.items() for word in pair]
     said = typed("sample", released.json["folder"], *words, "--to", str(target))
     assert (said.code, target.exists()) == (2, False)
     assert option in said.err
@@ -216,9 +215,7 @@ def test_an_evaluation_that_cannot_be_made_is_refused(
     shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
 ) -> None:
     named = [str(shared.adult / word) if "." in word else word for word in words]
-    said = typed("evaluate", released.json["folder"], *named, at=shared.workspace)
-    assert said.code == code
-    assert told in said.err
+    typed("evaluate", released.json["folder"], *named, at=shared.workspace).assert_ended(code, told)
 
 
 def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:

@@ -90,7 +90,5 @@ def test_a_picture_that_cannot_be_is_refused(
 ) -> None:
     """The refusal names the option, what was found and what to do; nothing is written."""
     said = typed("plan", str(shared.adult / "tables.yaml"), *words, at=shared.workspace)
-    assert said.code == 2
-    assert "--picture" in said.err
-    assert found in said.err
+    said.assert_ended(2, "--picture", found)
     assert remedy in re.sub(r"\s+", " ", said.err)

@@ -76,8 +76,7 @@ def test_a_path_that_is_no_version_is_refused_in_words(
     (here / "home").mkdir()
     (here / "home" / "note.txt").write_text("x")
     Workspace.create(here / "workspace")
-    said = typed("verify", path, "--key", "key.pub")
-    _refused(said, found, remedy)
+    _refused(typed("verify", path, "--key", "key.pub"), found, remedy)
     told = typed("verify", path, "--key", "key.pub", "--json")
     assert (told.code, told.json["error"]["exit_code"]) == (2, 2)
     assert told.json["error"]["findings"][0]["found"] == found
@@ -146,9 +145,7 @@ def test_a_bad_version_is_a_finding_in_words_and_exit_5(
     """For people on standard error; for programs a report that follows the committed schema."""
     spoil(here / "town" / "v1")
     said = typed("verify", "town/v1", "--key", "key.pub")
-    assert said.code == 5
-    assert where in said.err
-    assert words in said.err
+    said.assert_ended(5, where, words)
     assert "Traceback" not in said.err
     told = typed("verify", "town/v1", "--key", "key.pub", "--json")
     assert told.code == 5
@@ -276,9 +273,7 @@ def test_without_a_pin_only_a_workspace_that_you_made_here_has_a_key_for_you(
     remember_own(Signer(SEED).public_key, here, config)
     assert typed("verify", version).code == 2
     remember_own(Signer(SEED).public_key, workspace.root, config)
-    said = typed("verify", version)
-    assert said.code == 0
-    assert "the own key of the workspace around you" in said.out
+    typed("verify", version).assert_printed("the own key of the workspace around you")
     shutil.copytree(workspace.root, here / "unpacked")
     (here / "unpacked" / ".sudare" / "keys" / PIN).write_text(OTHER.public_key + "\n")
     monkeypatch.chdir(here / "unpacked")

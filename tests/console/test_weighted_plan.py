@@ -23,7 +23,6 @@ TABLES = (
 
 
 def shown(folder: Path, tables: str = TABLES) -> tuple[dict[str, Any], str]:
-    """Return the plan as JSON, and as it is printed."""
     folder.mkdir()
     spec, _, plan, ledger = of_tables(tables).prepared_of(folder, StatisticsPlan)
     ledger.close()

@@ -108,7 +108,6 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> str:
-    """Replace each old by its new, and insist that every old is there."""
     for old, new in pairs:
         assert old in text, old
         text = text.replace(old, new, 1)
@@ -155,7 +154,6 @@ def column(kind: str, logical_type: str, name: str = "x", **domain: Any) -> Colu
 
 
 def contract_of(*columns: Column, **terms: Any) -> Contract:
-    """Make a contract of columns."""
     identity = {"apiVersion": "v3.1.0", "id": "t", "version": "1", "name": "t", "table": "t"}
     privacy = {"unit": {"kind": "row", "scope": "block"}, "adjacency": "add_remove", **terms}
     return Contract.model_validate({**identity, **privacy, "columns": columns})

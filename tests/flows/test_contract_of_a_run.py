@@ -93,9 +93,7 @@ def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published
         with pytest.raises(ContractRefused):
             intake(run, request, published.workspace)
         assert not list(run.path.glob(f"{SNAPSHOT_STEM}*"))
-    said = typed("run", str(published.adult / "kept.yaml"), at=published.workspace)
-    assert said.code == 2
-    assert "columns.sex.values" in said.err
+    typed("run", str(published.adult / "kept.yaml"), at=published.workspace).assert_ended(2, "columns.sex.values")
     assert typed("budget", "show", "adult-1994", "--json", at=published.workspace).json == before
 
 

@@ -57,8 +57,7 @@ class Town:
 
     def run(self, spec: str) -> Path:
         assert release_plainly(self.example / f"{spec}.yaml", self.workspace.root) == 0
-        name = read_request(self.example / f"{spec}.yaml").spec.release
-        return self.workspace.releases / name / "v1"
+        return self.workspace.releases / read_request(self.example / f"{spec}.yaml").spec.release / "v1"
 
     def change(self, spec: str, *replaced: tuple[str, str]) -> None:
         path = self.example / f"{spec}.yaml"
@@ -86,8 +85,7 @@ def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
     """Households with their people counted, people, and what households have: each version holds."""
     key = town.workspace.signer().public_key
     for number, spec in enumerate(("size", "people", "income"), start=1):
-        folder = town.run(spec)
-        report = verify(folder, public_key=key)
+        report = verify(town.run(spec), public_key=key)
         assert report.ok, report.findings
         assert town.left() == CAP - number * PICO
 

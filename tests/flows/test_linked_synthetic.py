@@ -228,8 +228,7 @@ def test_no_household_moves_a_count_further_than_its_handle_says(tmp_path: Path)
         path.write_text("\n".join([header, *(line for line in lines if line.split(",")[0] != largest)]) + "\n")
     after = _counts(town)
     for clique, (counts, bound) in before.items():
-        moved = int(np.abs(counts - after[clique][0]).sum())
-        assert moved == bound, clique
+        assert int(np.abs(counts - after[clique][0]).sum()) == bound, clique
 
 
 def _counts(town: Town) -> dict[tuple[str, ...], tuple[np.ndarray, int]]:

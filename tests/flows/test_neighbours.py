@@ -49,7 +49,7 @@ from tests.worlds.neighbours import Published, differing, moves, published
 from tests.worlds.pictures import HEIGHT, PICTURE, SHAPE, SHAPES, WIDTH
 from tests.worlds.private_keys import NOTE
 from tests.worlds.synthetic_rows import STAY
-from tests.worlds.tables import CONTRACT, SPEC
+from tests.worlds.tables import SPEC, contract_yaml
 
 ACCOUNT = (RenyiCalculus(Fraction(12), ATTO // 10**5), 400 * PICO, 2 * ATTO // 10**5)
 Row = dict[str, Any]
@@ -58,20 +58,7 @@ BOTH: tuple[Adjacency, ...] = ("add_remove", "replace_one")
 
 @dataclass(frozen=True)
 class Case:
-    """A release of the hospital's stays.
-
-    Args:
-        product: as a spec has it.
-        epsilon: of the charge.
-        adjacencies: those that the kind allows.
-        rows_per_unit: those that it allows.
-        total: whether the number of rows is declared public.
-        properties: columns of the contract; empty for two linked tables.
-        formats: of what is published.
-        source: how the rows are kept: a suffix of a file, or a format of the files of a folder.
-        asks: a kind of query that it asks.
-        slow: whether only `make test-long` tries it.
-    """
+    """A release of the hospital's stays."""
 
     product: str
     epsilon: str = "8"
@@ -326,15 +313,11 @@ def write(folder: Path, case: Case, adjacency: Adjacency, bound: int, table: lis
         own = "      - name: patient\n        logicalType: string\n"
     invariants = f'[{{kind: total, value: {len(table)}, reference: "yearbook"}}]' if case.total else "[]"
     if case.properties:
-        contract = CONTRACT.format(
-            api="v3.1.0",
-            id="stays",
-            title="Stays",
-            version="1.0.0",
+        contract = contract_yaml(
+            "stays",
+            f"{{unit: {unit}, adjacency: {adjacency}, invariants: {invariants}}}",
+            own + case.properties,
             description="description: {purpose: Tests.}",
-            table="stays",
-            privacy=f"          {{unit: {unit}, adjacency: {adjacency}, invariants: {invariants}}}",
-            properties=own + case.properties,
         )
         (folder / "contract.odcs.yaml").write_text(contract)
         declared = load_contract(folder / "contract.odcs.yaml").source_columns
@@ -361,7 +344,6 @@ def combinations(named: dict[str, Case]) -> list[Any]:
 
 
 def both(folder: Path, case: Case, adjacency: Adjacency, bound: int) -> tuple[Published, Published]:
-    """Publish a table; then a neighbour of it, answered what the first was."""
     table, beside = neighbours(adjacency, bound)
     one = published(folder, lambda place: write(place, case, adjacency, bound, table), ACCOUNT, {})
     answers = {key: each.answer for key, each in one.questions.items()}

@@ -115,16 +115,14 @@ def test_sudare_plan_shows_it(ended: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.mark.services
 def test_a_run_refuses_a_kind_without_a_record_before_it_charges(ended: subprocess.CompletedProcess[str]) -> None:
-    said = answer(ended)
-    assert said["unrecorded"] == ["product.kind", "kind row_counts, which has no audit record"]
+    assert answer(ended)["unrecorded"] == ["product.kind", "kind row_counts, which has no audit record"]
 
 
 def test_a_run_refuses_a_kind_of_draw_without_a_published_form_before_it_charges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package registers the query and nothing under `sudare.draws`."""
-    prepared = aim().prepared(tmp_path / "world")
-    request = Request(*prepared[:3])
+    request = Request(*aim().prepared(tmp_path / "world")[:3])
     check_recorded(request)
     lone = type("Lone", (), {"kind": "lone"})
     monkeypatch.setattr("privacy.grant.queries.kinds.query_kinds", lambda: (*BUILT_IN, lone))

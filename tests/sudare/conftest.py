@@ -46,8 +46,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[House]:
     """One for all tests of a process; each test has releases of its own in it."""
-    folder = tmp_path_factory.mktemp("house")
-    ws = made(folder / "w", prefect_home)
+    ws = made(tmp_path_factory.mktemp("house") / "w", prefect_home)
     account = ws.open_account(
         "adults",
         population="adults",

@@ -18,7 +18,6 @@ def blocks_of(page: Path) -> list[tuple[bool, str]]:
 
 
 def table_cells(notebook: Path) -> list[dict[str, Any]]:
-    """Return the cells of a notebook."""
     cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return cells
 

@@ -40,8 +40,7 @@ def test_a_draft_takes_values_from_a_codebook_and_says_what_contradicts(tmp_path
 
 def test_a_draft_is_saved_into_a_new_file_and_refused_until_it_is_filled_in(tmp_path: Path) -> None:
     draft = sudare.Contract.draft(pl.DataFrame({"x": [1]}), table="visits")
-    saved = draft.save(tmp_path / "visits.odcs.yaml")
-    assert saved.path == tmp_path / "visits.odcs.yaml"
+    assert draft.save(tmp_path / "visits.odcs.yaml").path == tmp_path / "visits.odcs.yaml"
     with pytest.raises(sudare.Refused, match="name another"):
         draft.save(tmp_path / "visits.odcs.yaml")
     with pytest.raises(sudare.ContractRefused, match="<declare>"):

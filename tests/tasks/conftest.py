@@ -22,6 +22,12 @@ def versions(worlds: Worlds) -> dict[str, Version]:
 
 
 @pytest.fixture
+def version(published: Version, tmp_path: Path) -> Version:
+    """A copy to spoil of what a module's `published` is."""
+    return published.copy(tmp_path / "v")
+
+
+@pytest.fixture
 def guild(versions: dict[str, Version], tmp_path: Path) -> Version:
     """A copy to spoil."""
     return versions["guild"].copy(tmp_path / "v")

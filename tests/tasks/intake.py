@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.domains.value_sql import identifier
+from contracts.errors import Refused
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
@@ -53,11 +55,7 @@ schema:
         logicalType: string
         customProperties:
           - property: domain
-            value:
-              kind: categories
-              values: [F, M]
-              nulls: {policy: category}
-              provenance: {kind: declared}
+            value: {kind: categories, values: [F, M], nulls: {policy: category}, provenance: {kind: declared}}
       - name: wage
         logicalType: number
         customProperties:
@@ -85,7 +83,6 @@ ROWS = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "120,X
 
 
 def make_contract(folder: Path, *, rows_per_unit: int | None = None, gates: tuple[str, ...] = ()) -> Contract:
-    """Load the contract; with `rows_per_unit`, its unit is the id column `person`."""
     unit = "{kind: row, scope: block}"
     if rows_per_unit is not None:
         unit = f"{{kind: id, scope: block, column: person, max_rows_per_unit: {rows_per_unit}}}"
@@ -97,15 +94,24 @@ def make_contract(folder: Path, *, rows_per_unit: int | None = None, gates: tupl
 
 
 def write_csv(folder: Path, *rows: str, header: str = HEADER, name: str = "people.csv") -> Source:
-    """Write a CSV file and return it as a source."""
     path = folder / name
     path.write_text("\n".join((header, *rows)) + "\n")
     return Source(path=path)
 
 
 def take_in(source: Source, contract: Contract, folder: Path, *, key: bytes = KEY) -> PrivateTable:
-    """Ingest into `folder`/run."""
     return ingest(source, contract, folder=folder / "run", key=key, memory_limit="256MB")
+
+
+def refusal(folder: Path, source: Source, kind: type[Refused], *, rows_per_unit: int | None = None) -> str:
+    """Ingest, expect a refusal of that kind, and return its message, which quotes no value and leaves no file."""
+    with pytest.raises(kind) as raised:
+        take_in(source, make_contract(folder, rows_per_unit=rows_per_unit), folder)
+    assert raised.value.__context__ is None
+    assert SECRET not in str(raised.value)
+    assert not list((folder / "run").glob("*"))
+    assert all(finding.found and finding.allowed and finding.remedy for finding in raised.value.findings)
+    return str(raised.value)
 
 
 def contents(path: Path, table: str) -> list[tuple[object, ...]]:

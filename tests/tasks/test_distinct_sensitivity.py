@@ -119,7 +119,6 @@ def test_a_number_is_one_value_however_it_is_spelled(tmp_path: Path, spelling: s
 
 
 def notes_of(tmp_path: Path, notes: pl.Series, name: str) -> tuple[PrivateTable, Contract]:
-    """Take in stays with these notes, each of another patient."""
     scenario = replace(laplace(), rows=len(notes))
     folder = tmp_path / name
     spec, contract, _, ledger = scenario.prepared_of(folder, StatisticsPlan)

@@ -132,8 +132,7 @@ def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path,
 
 def test_a_support_vector_machine_learns_from_some_rows_of_very_many() -> None:
     """Half of the rows are drawn, the same each time; the others learn from all."""
-    random = np.random.default_rng(1)
-    codes = np.stack([random.integers(0, 2, 400)] * 2, axis=1)
+    codes = np.stack([np.random.default_rng(1).integers(0, 2, 400)] * 2, axis=1)
     rows = EncodedRows(("a", "b"), (2, 2), codes)
     done: list[str] = []
     assert accuracies(rows, rows, target="b", most=50, after=done.append) == dict.fromkeys(LEARNERS, 1.0)

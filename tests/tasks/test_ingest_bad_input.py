@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import re
 import sqlite3
 from collections.abc import Callable
 from decimal import Decimal
@@ -17,21 +18,9 @@ import pytest
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
 from tasks.storage.sources.csv_reader import read_csv
-from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in, write_csv
+from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, refusal, take_in, write_csv
 
 GOOD = "34,F,10.5,2021-03-01"
-
-
-def refusal(folder: Path, source: Source, *, kind: type[Refused], rows_per_unit: int | None = None) -> str:
-    """Ingest, expect a refusal of that kind, and return its message, which quotes no value and leaves no file."""
-    with pytest.raises(kind) as raised:
-        take_in(source, make_contract(folder, rows_per_unit=rows_per_unit), folder)
-    error = raised.value
-    assert error.__context__ is None
-    assert SECRET not in str(error)
-    assert not list((folder / "run").glob("*"))
-    assert all(finding.found and finding.allowed and finding.remedy for finding in error.findings)
-    return str(error)
 
 
 def of_bytes(folder: Path, content: bytes, name: str = "people.csv") -> Source:
@@ -79,8 +68,7 @@ def test_bytes_that_are_not_utf8_are_named_by_their_line(tmp_path: Path):
 
 @pytest.mark.parametrize("content", [f"{HEADER}\n{GOOD}\n".encode("utf-16"), b"\x1f\x8b\x08\x00 no text \xff"])
 def test_a_header_that_is_no_utf8_is_refused(tmp_path: Path, content: bytes):
-    message = refusal(tmp_path, of_bytes(tmp_path, content), kind=GateBroken)
-    assert "people.csv:1: encoding" in message
+    assert "people.csv:1: encoding" in refusal(tmp_path, of_bytes(tmp_path, content), kind=GateBroken)
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
@@ -95,8 +83,7 @@ def test_a_wrong_delimiter_is_told_with_the_right_one(tmp_path: Path, delimiter:
 
 def test_a_delimiter_given_and_wrong_is_told_too(tmp_path: Path):
     source = write_csv(tmp_path, *ROWS).model_copy(update={"delimiter": ";"})
-    message = refusal(tmp_path, source, kind=SourceUnreadable)
-    assert "allowed: the delimiter of the spec, ';'" in message
+    assert "allowed: the delimiter of the spec, ';'" in refusal(tmp_path, source, kind=SourceUnreadable)
 
 
 def test_missing_and_extra_columns_are_named(tmp_path: Path):
@@ -299,9 +286,8 @@ SELECTS = {
 def test_a_select_that_does_not_fit_is_refused_as_the_specs_mistake(tmp_path: Path, case: str):
     select, expected = SELECTS[case]
     source = write_csv(tmp_path, *ROWS).model_copy(update={"select": select})
-    with pytest.raises(SpecRefused) as raised:
+    with pytest.raises(SpecRefused, match=re.escape(expected)) as raised:
         take_in(source, make_contract(tmp_path), tmp_path)
-    assert expected in str(raised.value)
     assert raised.value.exit_code == 2
 
 

@@ -33,8 +33,7 @@ def test_values_lie_in_the_domain_and_a_few_are_missing(tmp_path: Path):
 
 
 def test_units_have_some_more_and_some_fewer_rows_than_the_bound(tmp_path: Path):
-    contract = make_contract(tmp_path, rows_per_unit=3)
-    path = made_up(contract, tmp_path)
+    path = made_up(make_contract(tmp_path, rows_per_unit=3), tmp_path)
     sizes = duckdb.sql(f"SELECT count(*) FROM read_csv('{path}', all_varchar=true) GROUP BY person").fetchall()
     assert min(sizes)[0] < 3 < max(sizes)[0]
 

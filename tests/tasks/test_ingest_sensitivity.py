@@ -53,7 +53,6 @@ def sums(
 
 
 def contract_for(folder: Path, rows_per_unit: int, adjacency: Adjacency) -> tuple[Contract, bool]:
-    """Rows are units where a unit has one row; else ids are, with at most so many rows."""
     by_ids = rows_per_unit > 1
     contract = make_contract(folder, rows_per_unit=rows_per_unit if by_ids else None)
     return contract.model_copy(update={"adjacency": adjacency}), by_ids
@@ -94,8 +93,7 @@ def test_a_unit_moves_the_numbers_by_the_moves_of_the_event_at_most(
 
 def wrong(exact: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     """Sums beside a third number that counts all rows, in steps: what one draw must not hold."""
-    rows = exact.sum(axis=-1)
-    return np.stack([exact[..., 0], exact[..., 1], rows], axis=-1)
+    return np.stack([exact[..., 0], exact[..., 1], exact.sum(axis=-1)], axis=-1)
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])

@@ -61,7 +61,6 @@ def rows_of(random: Random) -> pl.DataFrame:
 
 
 def numbers(folder: Path, frame: pl.DataFrame, groups: int) -> tuple[dict[str, int], np.ndarray, np.ndarray]:
-    """Return people of each key, then rows and people of each cell once all keys are selected."""
     table, contract, counted = taken(folder, frame, groups)
     reader = SnapshotKeys(table, contract)
     keys, units = reader.keys("note", groups)._read()

@@ -37,9 +37,7 @@ def _nothing_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def place(worlds: Worlds, tmp_path: Path) -> Workspace:
     """A workspace around a copy of a published version, its ledger and its key."""
-    version = worlds.published(first())
-    made = version.folder.parents[2]
-    shutil.copytree(made, tmp_path / "w", symlinks=True)
+    shutil.copytree(worlds.published(first()).folder.parents[2], tmp_path / "w", symlinks=True)
     for path in (tmp_path / "w").rglob("*"):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -129,8 +127,7 @@ def test_a_thief_who_rotates_is_stopped_by_the_recovery_key(place: Workspace) ->
     revoke_key(place, recovery)
     prove_again(again(place), thief)
     said = KeyChange(1, "rotated", OLD.public_key, thief.public_key, 5, "2026-01-01T00:00:00Z")
-    forged = signed_change(said, (OLD, thief))
-    terms = CheckerTerms(recovery.public_key, (forged,))
+    terms = CheckerTerms(recovery.public_key, (signed_change(said, (OLD, thief)),))
     assert not verify(version_of(place), public_key=OLD.public_key, terms=terms).ok
 
 
@@ -143,8 +140,7 @@ def test_the_change_is_finished_by_the_same_command(place: Workspace, monkeypatc
                 rotate_key(again(place))
         made = rotate_key(again(place)) if step != "write_changes" else None
         if made is not None:
-            ledger = again(place).open_ledger()
-            assert ledger.key_changes()[-1].change == made.change
+            assert again(place).open_ledger().key_changes()[-1].change == made.change
             assert again(place).signer().public_key == made.change.successor
     assert len(again(place).open_ledger().key_changes()) == 3
     rotate_key(again(place))

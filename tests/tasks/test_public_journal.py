@@ -31,7 +31,6 @@ from privacy.ledger.ledger import Ledger
 from tasks.public_journal import JournalFolderRefused, publish_journal
 from tasks.records.model.status_statement import read_status, stated_status
 from tasks.verification.outcomes import VerificationReport
-from tasks.verify import verify
 from tests.tasks.verification.forgery import edit
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED, Version, broken, publish_version
@@ -71,12 +70,10 @@ def shown(ledger: Ledger, to: Path, *, signer: Signer = SIGNER, now: str = NOW) 
 
 
 def checked(folder: Path, number: int, journal: Path | str) -> VerificationReport:
-    version = Version(folder / "releases" / "town" / f"v{number}", SIGNER)
-    return verify(version.folder, public_key=version.key, online=str(journal))
+    return Version(folder / "releases" / "town" / f"v{number}", SIGNER).verify(online=str(journal))
 
 
 def outcome(folder: Path, number: int, journal: Path | str) -> tuple[str, str]:
-    """Rule 13's one finding: its field, and what was found."""
     report = checked(folder, number, journal)
     assert broken(report) == {13}
     [finding] = report.findings
@@ -108,8 +105,7 @@ def test_tiles_entries_and_checkpoint_are_those_of_the_journal(ledger: Ledger, t
     to, entries = shown(ledger, tmp_path / "public"), ledger.journal()
     head = signed_head((to / "checkpoint").read_text(encoding="utf-8"), SIGNER.public_key)
     assert head.size == len(entries)
-    place = TilePlace(None, 0, head.size)
-    logged = read_bundle((to / place.path).read_bytes(), head.size)
+    logged = read_bundle((to / TilePlace(None, 0, head.size).path).read_bytes(), head.size)
     assert logged == tuple(entry.logged for entry in entries)
     for entry, each in zip(entries, logged, strict=True):
         told = json.loads(each)
@@ -185,8 +181,7 @@ def test_a_journal_that_grew_past_full_tiles_keeps_what_never_changes(ledger: Le
     grow(ledger, 300)
     shown(ledger, to)
     full = (to / "tile/0/000").read_bytes()
-    head = signed_head((to / "checkpoint").read_text(encoding="utf-8"), SIGNER.public_key)
-    assert head.size > 300
+    assert signed_head((to / "checkpoint").read_text(encoding="utf-8"), SIGNER.public_key).size > 300
     assert len(full) == 256 * 32
     before = {path: path.stat().st_ino for path in to.rglob("*") if path.is_file()}
     shown(ledger, to)

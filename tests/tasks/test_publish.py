@@ -47,8 +47,7 @@ def forge_claim(staging: Path) -> None:
 def forge_count(staging: Path) -> None:
     """What a bug of the refinement would be: a table that does not follow from its measurements."""
     file = next(staging.glob("measurements/*.parquet"))
-    table = next((staging / "data").glob("*.parquet"))
-    table.write_bytes(file.read_bytes())
+    next((staging / "data").glob("*.parquet")).write_bytes(file.read_bytes())
 
 
 @pytest.mark.parametrize(("bug", "rule"), [(forge_claim, "7"), (forge_count, "9")])
@@ -89,7 +88,7 @@ def test_a_version_that_would_not_verify_is_not_published_and_its_run_goes_on(
 def test_a_version_that_was_charged_after_the_clock_was_corrected_verifies(tmp_path: Path) -> None:
     """Its proof has the entry that corrects the clock: without it the account would be younger than the charge."""
     version = publish_version(ClockSet(**vars(first())), tmp_path)
-    found = verify(version.folder, public_key=version.key)
+    found = version.verify()
     assert found.ok, found.findings
     assert "journal.clock_corrected.latest" in found.word
     proof = json.loads((version.folder / "PROOF.json").read_bytes())

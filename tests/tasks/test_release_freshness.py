@@ -19,7 +19,6 @@ from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.freshness import CheckedVersion, check_latest
 from tasks.verification.outcomes import CheckerTerms
-from tasks.verify import verify
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED, Version, Worlds
 
@@ -184,5 +183,5 @@ def test_a_published_release_is_the_newest_by_its_note(worlds: Worlds, tmp_path:
 
 
 def rules(version: Version, now: datetime) -> dict[int, bool]:
-    report = verify(version.folder, public_key=version.key, terms=CheckerTerms(now=now))
+    report = version.verify(terms=CheckerTerms(now=now))
     return {check.rule: check.passed for check in report.checks if check.rule > 10}

@@ -35,7 +35,7 @@ from tasks.records.page.words import brief, loss_unit
 from tasks.records.private_record import AuditorRecords
 from tasks.records.published_run import RunEvidence
 from tasks.report import report
-from tests.worlds.tables import CONTRACT, SPEC, Scenario, first, property_yaml, second, third
+from tests.worlds.tables import Scenario, contract_yaml, first, property_yaml, second, spec_yaml, third
 from tests.worlds.versions import SEED
 
 SCENARIOS = {"town": first, "guild": second, "extract": third}
@@ -80,7 +80,6 @@ def guild(tmp_path_factory: pytest.TempPathFactory) -> Reported:
 
 
 def wide(sizes: list[int], cliques: str) -> Scenario:
-    """A scenario with integer columns c0, c1, … of the given sizes, and some tables."""
     columns = "".join(
         property_yaml(
             f"c{place}",
@@ -91,28 +90,11 @@ def wide(sizes: list[int], cliques: str) -> Scenario:
         for place, size in enumerate(sizes)
     )
     scenario = first()
-    privacy = "          {unit: {kind: row, scope: block}, adjacency: add_remove}"
-    scenario.contract = CONTRACT.format(
-        api="v3.1.0",
-        id="w",
-        title="Wide",
-        version="1.0.0",
-        description="",
-        table="w",
-        privacy=privacy,
-        properties=columns,
+    scenario.contract = contract_yaml(
+        "w", "{unit: {kind: row, scope: block}, adjacency: add_remove}", columns, title="Wide"
     )
     product = f"{{kind: tables, mechanism: laplace, tables: {cliques}, refine: {{method: simplex}}, total: noisy}}"
-    scenario.spec = SPEC.format(
-        release="wide",
-        source="{path: w.csv}",
-        account="w",
-        epsilon="1",
-        delta="0",
-        product=product,
-        store="r",
-        formats="[parquet]",
-    )
+    scenario.spec = spec_yaml("wide", "{path: w.csv}", product, account="w", epsilon="1", store="r")
     return scenario
 
 

@@ -57,8 +57,7 @@ def outcome(table: PrivateTable, contract: Contract, folder: Path) -> dict[str, 
 
 def of_rows(folder: Path, *rows: str, gates: tuple[str, ...] = ()) -> dict[str, bool]:
     contract = make_contract(folder, gates=gates)
-    table = take_in(write_csv(folder, *rows), contract, folder)
-    return outcome(table, contract, folder / "run")
+    return outcome(take_in(write_csv(folder, *rows), contract, folder), contract, folder / "run")
 
 
 def test_each_check_of_the_contract_gets_its_bit_in_order(messy: tuple[PrivateTable, Contract], tmp_path: Path):
@@ -297,8 +296,7 @@ def test_the_suite_is_one_that_a_reader_of_great_expectations_knows(tmp_path: Pa
     from tasks.validation.distinct_values import DistinctValues
     from tasks.validation.expectations import suite
 
-    contract = make_contract(tmp_path)
-    listed = tuple(check for check in checks(contract) if check.column in ("age", "sex"))
+    listed = tuple(check for check in checks(make_contract(tmp_path)) if check.column in ("age", "sex"))
     compiled = suite(DistinctValues("values_0", "two columns", listed))
     assert isinstance(compiled, gx.ExpectationSuite)
     assert [(each.expectation_type, each.column) for each in compiled.expectations] == [
@@ -348,7 +346,6 @@ def test_what_counts_as_astray(tmp_path: Path):
     assert (by_name["age"].clipped, by_name["age"].unfit, by_name["age"].null) == (1, 1, 1)
     assert by_name["age"].astray == 2
     assert by_name["wage"].astray == 0
-    empty = dataclasses.replace(by_name["wage"], null=5)
-    assert empty.astray == 5
+    assert dataclasses.replace(by_name["wage"], null=5).astray == 5
     caught = dataclasses.replace(by_name["sex"], unfit=1, expected=True)
     assert (caught.astray, dataclasses.replace(caught, expected=False).astray) == (0, 1)

@@ -34,14 +34,14 @@ def test_an_untouched_version_passes_every_rule(versions: dict[str, Version], na
 
 
 def test_a_version_passes_wherever_it_was_copied_to_and_through_the_latest_link(guild: Version) -> None:
-    assert verify(guild.folder, public_key=guild.key).ok
+    assert guild.verify().ok
     link = guild.folder.parent / "latest"
     link.symlink_to("v")
     assert verify(link, public_key=guild.key).ok
 
 
 def test_the_report_is_json_and_says_what_it_cannot_tell(guild: Version) -> None:
-    report = verify(guild.folder, public_key=guild.key).to_json()
+    report = guild.verify().to_json()
     assert report["ok"]
     assert canonical_json(report)
     assert any("noise" in line and "cannot be replayed" in line for line in report["cannot_tell"])
@@ -62,7 +62,7 @@ def test_a_missing_file_is_named(spoilt: Version) -> None:
     for name in spoilt.files:
         hidden = spoilt.folder.parent / "hidden"
         (spoilt.folder / name).rename(hidden)
-        report = verify(spoilt.folder, public_key=spoilt.key)
+        report = spoilt.verify()
         hidden.rename(spoilt.folder / name)
         assert name in named(report), name
         assert 1 in broken(report), name
@@ -71,14 +71,14 @@ def test_a_missing_file_is_named(spoilt: Version) -> None:
 @pytest.mark.parametrize("name", ["data/more.parquet", "note.txt", ".hidden", "data/.hidden", "record.json~"])
 def test_a_file_too_much_is_named(guild: Version, name: str) -> None:
     (guild.folder / name).write_bytes(b"x")
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert (broken(report), named(report)) == ({1}, {name})
 
 
 def test_a_folder_too_much_is_named_and_not_entered(guild: Version) -> None:
     (guild.folder / "more" / "deep").mkdir(parents=True)
     (guild.folder / "data" / "empty").mkdir()
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert (broken(report), named(report)) == ({1}, {"more", "data/empty"})
 
 
@@ -88,7 +88,7 @@ def test_swapped_and_renamed_files_are_named(guild: Version) -> None:
     (data / "hired.parquet").rename(data / "pay.parquet")
     (data / "x").rename(data / "hired.parquet")
     (data / "pay.csv").rename(data / "PAY.csv")
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert {"data/pay.parquet", "data/hired.parquet", "data/pay.csv", "data/PAY.csv"} <= named(report)
     assert {1, 3} <= broken(report)
 
@@ -105,7 +105,7 @@ def test_something_else_in_the_place_of_a_file_is_named(spoilt: Version, kind: s
             path.symlink_to(kept)
         else:
             os.mkfifo(path)
-        report = verify(spoilt.folder, public_key=spoilt.key)
+        report = spoilt.verify()
         shutil.rmtree(path) if kind == "folder" else path.unlink()
         kept.rename(path)
         found = {finding.found for finding in report.findings if finding.where == name}
@@ -116,16 +116,14 @@ def test_something_else_in_the_place_of_a_file_is_named(spoilt: Version, kind: s
 def test_a_linked_data_folder_is_not_followed(guild: Version) -> None:
     (guild.folder / "data").rename(guild.folder.parent / "data")
     (guild.folder / "data").symlink_to(guild.folder.parent / "data")
-    report = verify(guild.folder, public_key=guild.key)
-    assert {"data", "data/pay.parquet"} <= named(report)
+    assert {"data", "data/pay.parquet"} <= named(guild.verify())
 
 
 def test_nothing_that_a_file_says_reaches_a_terminal_unescaped(guild: Version) -> None:
     strange = {"\x1b[2J\n": {"sha256": "\x1b[31m", "bytes": 1}}
     sign_manifest(guild.folder, guild.signer, lambda m: m["files"].update(strange))
     (guild.folder / "data" / "\x1b[1m").write_bytes(b"")
-    report = verify(guild.folder, public_key=guild.key)
-    assert all(part.isprintable() for finding in report.findings for part in vars(finding).values())
+    assert all(part.isprintable() for finding in guild.verify().findings for part in vars(finding).values())
 
 
 def test_names_in_the_manifest_never_lead_out_of_the_folder(guild: Version) -> None:
@@ -138,7 +136,7 @@ def test_names_in_the_manifest_never_lead_out_of_the_folder(guild: Version) -> N
             files[name] = {"sha256": "0" * 64, "bytes": 1}
 
     forge(guild, manifest=lead_out)
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     missing = {finding.where for finding in report.findings if finding.found == "nothing"}
     assert {"../secret", "data/../record.json"} <= missing
     assert not {finding.where for finding in report.checks[2].findings} & {"../secret", "data/../record.json"}
@@ -149,7 +147,7 @@ def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Ver
     forger = Signer(bytes(32))
     forge(guild, signer=forger)
     assert verify(guild.folder, public_key=forger.public_key).ok
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert broken(report) == {2, 4}
     assert named(report) == {"MANIFEST.json", "PROOF.json"}
     assert {"checkpoint, key", "signatures, keyid"} == {finding.field for finding in report.findings}
@@ -159,7 +157,7 @@ def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Ver
 def test_a_number_edited_in_the_record_and_signed_with_another_key_fails(guild: Version) -> None:
     forger = Signer(bytes(32))
     forge(guild, record=lambda r: r["replay"]["claim"].update(epsilon=1), signer=forger)
-    assert {2, 4} <= broken(verify(guild.folder, public_key=guild.key))
+    assert {2, 4} <= broken(guild.verify())
     assert {6, 7} & broken(verify(guild.folder, public_key=forger.public_key))
 
 
@@ -179,7 +177,7 @@ def test_the_publisher_cannot_take_a_signature_of_one_purpose_for_another(guild:
     payload = b64decode(load(guild.folder / "MANIFEST.json")["payload"])
     for made in (guild.signer.sign_bytes(payload), bytes.fromhex(guild.signer.sign("manifest", json.loads(payload)))):
         edit(guild.folder / "MANIFEST.json", lambda m, s=made: m["signatures"][0].update(sig=b64encode(s).decode()))
-        assert 2 in broken(verify(guild.folder, public_key=guild.key))
+        assert 2 in broken(guild.verify())
 
 
 @pytest.mark.parametrize("what", ["missing", "a file", "an empty folder", "a loop"])
@@ -242,7 +240,7 @@ def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Pa
 
 def test_a_key_that_lies_in_the_folder_is_a_file_too_much(guild: Version) -> None:
     (guild.folder / "signing.pub").write_text(guild.key + "\n")
-    assert broken(verify(guild.folder, public_key=guild.key)) == {1}
+    assert broken(guild.verify()) == {1}
 
 
 def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +251,7 @@ def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch:
         return b"other" if name == "measurements/pay.parquet" else original(self, name, limit=limit)
 
     monkeypatch.setattr(VersionFolder, "read", swapped)
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     [finding] = report.findings
     assert (finding.where, finding.found) == ("measurements/pay.parquet", "changed while it was being verified")
     assert "measurements cannot be read" in report.checks[8].skipped[0]
@@ -277,7 +275,7 @@ def _forbidden(_: Path) -> Iterator[Path]:
 
 def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.verification.files.version_folder.LARGEST_JSON", 1000)
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert {"MANIFEST.json", "PROOF.json", "record.json", "croissant.json"} == named(report)
     assert all("more than 1000 bytes" in finding.found for finding in report.findings)
 
@@ -285,14 +283,14 @@ def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: p
 def test_what_is_skipped_is_said_and_does_not_pass(guild: Version) -> None:
     """Without a manifest no table is opened; with a broken table the others are still checked."""
     (guild.folder / "MANIFEST.json").unlink()
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert not report.ok
     assert [check.rule for check in report.checks if check.skipped] == [1, 3, 4, 5, 8, 9, 10]
 
 
 def test_one_broken_table_does_not_stop_the_check_of_the_others(guild: Version) -> None:
     (guild.folder / "measurements" / "pay.parquet").write_bytes(b"PAR1")
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert broken(report) == {3}
     skipped = {check.rule: check.skipped for check in report.checks if check.skipped}
     assert skipped == {

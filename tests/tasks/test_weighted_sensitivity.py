@@ -109,8 +109,7 @@ def test_a_row_counts_as_often_as_its_weight_and_nowhere_without_one(tmp_path: P
         levels = exact.reshape(-1, exact.shape[-1])
         assert exact.sum() % max(weight, 1) == 0
         assert levels.any() == (weight > 0)
-    count = sums({"p1": [row]}, contract, tmp_path / "b", by_ids)[2][1]
-    assert count.tolist() == [weight]
+    assert sums({"p1": [row]}, contract, tmp_path / "b", by_ids)[2][1].tolist() == [weight]
 
 
 @pytest.mark.parametrize(

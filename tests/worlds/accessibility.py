@@ -16,15 +16,7 @@ _OTHERS = "{resultTypes: ['violations'], rules: {'color-contrast': {enabled: fal
 
 
 def findings(page: Page) -> list[tuple[str, str, str]]:
-    """Run axe-core on a page: contrast as it stands, and all other rules with everything unfolded.
-
-    Contrast is measured element by element, and would take most of a minute for all that is folded up.
-
-    Args:
-        page: has been loaded; it is left unfolded.
-    Returns:
-        list: impact, rule, and the first element that breaks it, for each broken rule.
-    """
+    """Run axe-core on a page: contrast as it stands, and all other rules with everything unfolded."""
     page.evaluate(_axe())
     broken = _broken(page, _CONTRAST)
     page.evaluate(_OPEN)

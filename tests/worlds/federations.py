@@ -30,12 +30,8 @@ schema:
     physicalType: table
     customProperties:
       - property: privacy
-        value:
-          unit: {kind: row, scope: block}
-          adjacency: add_remove
-          invariants: []
-          structural_zeros: []
-          gates: []
+        value: {unit: {kind: row, scope: block}, adjacency: add_remove, invariants: [],
+          structural_zeros: [], gates: []}
     properties:
       - name: age
         logicalType: integer

@@ -24,10 +24,7 @@ _NAMES: list[tuple[str, Iterator[int]]] = []
 
 @contextmanager
 def known_noise(name: str) -> Iterator[None]:
-    """Derive the keys of noise and the seeds of post-processing from a name, inside the block and in this process.
-
-    Each key and each seed differs from those before it, as those of the operating system do.
-    """
+    """Derive the keys of noise and the seeds of post-processing from a name, inside the block and in this process."""
     _NAMES.append((name, count()))
     try:
         yield

@@ -36,13 +36,7 @@ _CUT = r"""() => {
 
 
 def broken_on(page: Page) -> list[str]:
-    """Say what a narrow window breaks on a page.
-
-    Args:
-        page: has been loaded; it is left unfolded.
-    Returns:
-        list: each word that a line cuts, and how far the page is wider than its window, folded up or not.
-    """
+    """Say what a narrow window breaks on a page."""
     wider = [page.evaluate(_WIDER)]
     page.evaluate(_OPEN)
     wider.append(page.evaluate(_WIDER))

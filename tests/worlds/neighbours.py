@@ -104,17 +104,7 @@ class Replay:
 
 @contextmanager
 def held_equal(*, passed: bool) -> Iterator[None]:
-    """Hold equal what differs from run to run, whatever the rows are.
-
-    - The clock of the ledger: publishes hours.
-    - `secrets`: salts of entries, keys of the workspace, the seed of post-processing, which is drawn after the last
-      noise and independent of it.
-    - The keyed hash of the rows, an HMAC under a secret key; and the commitment to the auditors' record, a hash with
-      a secret salt. Without key and salt both are random numbers.
-
-    Args:
-        passed: what the checks of the contract come to: the two runs get opposite outcomes, which only auditors see.
-    """
+    """Hold equal what differs from run to run, whatever the rows are."""
 
     def taken(size: int) -> bytes:
         return shake_256(b"neighbours").digest(size)
@@ -148,14 +138,7 @@ class Published:
 def published(
     folder: Path, write: Callable[[Path], None], account: tuple[Calculus, int, int], answers: dict[str, Any]
 ) -> Published:
-    """Publish a release on the real path, in a folder of that one name that is gone afterwards.
-
-    Args:
-        folder: where `work` is made; the same for both runs, since a journal's entries cover paths.
-        write: writes spec, contract and rows into a folder.
-        account: calculus and cap of the account.
-        answers: what to answer; empty to draw.
-    """
+    """Publish a release on the real path, in a folder of that one name that is gone afterwards."""
     place = folder / "work"
     place.mkdir()
     replay = Replay(answers)
@@ -201,8 +184,7 @@ def of_numbers(query: Query[Any], stage: DrawStage, exact: Any, other: Any) -> M
         query.sample(each, event=event, noise=Still(), stage=stage)  # type: ignore[arg-type]
         for each in (exact, other)
     ]
-    change = [abs(int(step)) for step in (values[0] - values[1]).reshape(-1) if step]
-    return of_event(event, change)
+    return of_event(event, [abs(int(step)) for step in (values[0] - values[1]).reshape(-1) if step])
 
 
 def of_event(event: Any, change: list[int]) -> Moves:

@@ -16,13 +16,7 @@ MADE = "made"
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder that the first process that asks for it fills; the others wait, and nobody changes it later.
-
-    Args:
-        factory: of the temporary folders of this process.
-        name: of what is made; the same name is the same folder in all processes.
-        make: fills the folder, which is there and empty; what it leaves half-made is removed.
-    """
+    """Return a folder that the first process that asks for it fills; the others wait, and nobody changes it later."""
     base = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent  # each worker's folder stands in the folder of the run

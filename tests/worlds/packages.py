@@ -12,13 +12,7 @@ import pytest
 
 @contextmanager
 def installed(folder: Path, module: str, entry_points: str) -> Iterator[None]:
-    """Copy a module of `tests/worlds` to where no package of the tree is, and register what it has.
-
-    Args:
-        folder: where the package is installed.
-        module: the module's name; it is imported under that name alone.
-        entry_points: the text of entry_points.txt.
-    """
+    """Copy a module of `tests/worlds` to where no package of the tree is, and register what it has."""
     about = folder / f"{module}-1.0.dist-info"
     about.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name(f"{module}.py"), folder)

@@ -11,10 +11,7 @@ _HELD: list[socket.socket] = []
 
 
 def port_of_its_own() -> int:
-    """Return a port that nobody listens on, and that no other test gets while this process lives.
-
-    A port that the kernel had chosen could be given to somebody else before the server listens, or while it is away.
-    """
+    """Return a port that nobody listens on, and that no other test gets while this process lives."""
     for port in random.SystemRandom().sample(range(_FIRST, _LAST), _LAST - _FIRST):
         claim = socket.socket(socket.AF_UNIX)
         try:

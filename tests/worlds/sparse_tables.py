@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from privacy.accounting.amounts import PICO
-from tests.worlds.tables import CONTRACT, SPEC, Scenario, first, property_yaml
+from tests.worlds.tables import Scenario, contract_yaml, first, property_yaml, spec_yaml
 
 SIZE = 1000
 
@@ -33,25 +33,18 @@ def sparse(
     base = first()
     adjacency = "replace_one" if total == "invariant" else "add_remove"
     invariants = f'[{{kind: total, value: {rows}, reference: "yearbook"}}]' if total == "invariant" else "[]"
-    contract = CONTRACT.format(
-        api="v3.1.0",
-        id="trips",
-        title="Trips",
-        version="1.0.0",
-        description="",
-        table="trips",
-        privacy=f"          {{unit: {{kind: row, scope: block}}, adjacency: {adjacency}, "
+    contract = contract_yaml(
+        "trips",
+        f"{{unit: {{kind: row, scope: block}}, adjacency: {adjacency}, "
         f"invariants: {invariants}, structural_zeros: {zeros}, gates: []}}",
-        properties=integer_columns(sizes),
+        integer_columns(sizes),
     )
-    spec = SPEC.format(
-        release="trips",
-        source="{path: trips.csv}",
+    spec = spec_yaml(
+        "trips",
+        "{path: trips.csv}",
+        f"{{kind: tables, mechanism: laplace, tables: {tables}, refine: {refine}, total: {total}}}",
         account="trips-2024",
         epsilon=epsilon,
-        delta="0",
-        product=f"{{kind: tables, mechanism: laplace, tables: {tables}, refine: {refine}, total: {total}}}",
-        store="releases",
         formats="[parquet, csv]",
     )
     return replace(

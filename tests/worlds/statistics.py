@@ -117,6 +117,11 @@ def gaussian() -> StatisticsScenario:
     )
 
 
+def three_rows(tables: str) -> StatisticsScenario:
+    """Other tables with Gaussian noise, replace_one and three rows a unit; Parquet in parts."""
+    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}")
+
+
 def of_tables(tables: str, **changed: object) -> StatisticsScenario:
     """Other tables, without CSV."""
     product = f"{{kind: statistics, mechanism: laplace, tables: {tables}}}"

@@ -32,7 +32,7 @@ from tasks.products.synthetic.synthesis import synthesize
 from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.outputs import Synthesis
-from tests.worlds.tables import CONTRACT, KEYED_HASH, SPEC, first, property_yaml
+from tests.worlds.tables import KEYED_HASH, contract_yaml, first, property_yaml, spec_yaml
 
 PlanT = TypeVar("PlanT")
 STAY = (
@@ -141,25 +141,20 @@ class SyntheticScenario:
         """Write contract and spec, plan what must be of that kind, and open the account."""
         folder.mkdir(parents=True, exist_ok=True)
         privacy = self.privacy.replace("ZEROS", ZEROS).replace("CONSTRAINTS", CONSTRAINTS)
-        contract_text = CONTRACT.format(
-            api="v3.1.0",
-            id="stays",
+        contract_text = contract_yaml(
+            "stays",
+            privacy,
+            (f"      - name: {self.unit}\n        logicalType: string\n" if self.unit else "") + self.properties,
             title="Stays in the hospital",
-            version="1.0.0",
             description="description: {purpose: Tests of synthetic rows.}",
-            table="stays",
-            privacy=f"          {privacy}",
-            properties=(f"      - name: {self.unit}\n        logicalType: string\n" if self.unit else "")
-            + self.properties,
         )
-        spec_text = SPEC.format(
-            release=self.release,
-            source="{path: stays.parquet}",
+        spec_text = spec_yaml(
+            self.release,
+            "{path: stays.parquet}",
+            self.product,
             account="stays-2024",
             epsilon=self.epsilon,
             delta=self.delta,
-            product=self.product,
-            store="releases",
             formats=self.formats,
         )
         (folder / "contract.odcs.yaml").write_text(contract_text)

@@ -16,7 +16,7 @@ from contracts.contract.check_terms import checks
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.periods.time_blocks import LIFETIME, time_block
-from contracts.release.spec import load_spec
+from contracts.release.spec import ReleaseSpec, load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.grant.grant import open_grant
@@ -64,6 +64,37 @@ charge: {{account: {account}, epsilon: {epsilon}, delta: {delta}}}
 product: {product}
 publish: {{to: {store}, formats: {formats}}}
 """
+
+
+def contract_yaml(
+    name: str,
+    privacy: str,
+    properties: str,
+    *,
+    title: str = "",
+    table: str = "",
+    description: str = "",
+    version: str = "1.0.0",
+    api: str = "v3.1.0",
+) -> str:
+    """Write a contract; privacy is a flow mapping, and title and table are named after the contract by default."""
+    head = {"api": api, "id": name, "title": title or name.capitalize(), "version": version, "table": table or name}
+    return CONTRACT.format(**head, description=description, privacy=f"          {privacy}", properties=properties)
+
+
+def spec_yaml(
+    release: str,
+    source: str,
+    product: str,
+    *,
+    account: str,
+    epsilon: str,
+    delta: str = "0",
+    store: str = "releases",
+    formats: str = "[parquet]",
+) -> str:
+    charge = {"account": account, "epsilon": epsilon, "delta": delta}
+    return SPEC.format(release=release, source=source, product=product, **charge, store=store, formats=formats)
 
 
 ABOUT = """\
@@ -208,12 +239,20 @@ class Scenario:
     failing: str
     software: Software
 
-    def run(self, folder: Path) -> RunFacts:
-        """Make the run for real: reserve, open, draw, refine, number the version, gather."""
+    def written(self, folder: Path, *pairs: tuple[str, str]) -> tuple[ReleaseSpec, Contract]:
+        """Write contract and spec into a folder and load them; pairs are replaced in the spec before."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "contract.odcs.yaml").write_text(self.contract)
-        (folder / "spec.yaml").write_text(self.spec)
-        contract, spec = load_contract(folder / "contract.odcs.yaml"), load_spec(folder / "spec.yaml")
+        spec = self.spec
+        for old, new in pairs:
+            assert old in spec, old
+            spec = spec.replace(old, new)
+        (folder / "spec.yaml").write_text(spec)
+        return load_spec(folder / "spec.yaml"), load_contract(folder / "contract.odcs.yaml")
+
+    def run(self, folder: Path) -> RunFacts:
+        """Make the run for real: reserve, open, draw, refine, number the version, gather."""
+        spec, contract = self.written(folder)
         plan = plan_tables(spec, contract)
         ledger = self._ledger(folder, spec.charge.account, contract)
         population, block = self.place
@@ -305,26 +344,19 @@ def counted(contract: Contract, clique: tuple[str, ...], rows: dict[str, np.ndar
 
 def first() -> Scenario:
     """Rows, add_remove, Laplace, pure account, simplex, whole numbers, nothing before."""
-    contract = CONTRACT.format(
-        api="v3.1.0",
-        id="people",
+    contract = contract_yaml(
+        "people",
+        "{unit: {kind: row, scope: block}, adjacency: add_remove, invariants: [], gates: []}",
+        AGE + SEX,
         title="People of the town",
-        version="1.0.0",
         description="description: {purpose: Town planning., limitations: Nothing of visitors., usage: Cite us.}",
-        table="people",
-        privacy="          {unit: {kind: row, scope: block}, adjacency: add_remove, invariants: [], gates: []}",
-        properties=AGE + SEX,
     )
-    spec = SPEC.format(
-        release="town",
-        source="{path: people.csv}",
+    spec = spec_yaml(
+        "town",
+        "{path: people.csv}",
+        "{kind: tables, mechanism: laplace, tables: [[age], [age, sex]], refine: {method: simplex}, total: noisy}",
         account="town-2024",
         epsilon="1.0",
-        delta="0",
-        product="{kind: tables, mechanism: laplace, tables: [[age], [age, sex]], "
-        "refine: {method: simplex}, total: noisy}",
-        store="releases",
-        formats="[parquet]",
     )
     spec += ABOUT
     software = Software(
@@ -357,28 +389,27 @@ def first() -> Scenario:
 
 def second() -> Scenario:
     """Ids with three rows, replace_one, Gaussian, Rényi account, negative_l2, second version, seeded noise."""
-    contract = CONTRACT.format(
-        api="v3.0.2",
-        id="workers",
-        title="Workers of the guild",
-        version="2.3.1",
-        description="description: {purpose: Wage statistics., limitations: Trades are as reported., usage: CC BY.}",
-        table="contracts_of_work",
-        privacy="          {unit: {kind: id, scope: lifetime, column: worker, max_rows_per_unit: 3}, "
+    contract = contract_yaml(
+        "workers",
+        "{unit: {kind: id, scope: lifetime, column: worker, max_rows_per_unit: 3}, "
         'adjacency: replace_one, structural_zeros: [{trade: [painter], wage: ["[20, 50]"]}], gates: ["domain:wage"], '
         "constraints: [{determines: {by: trade, column: hired, mapping: {mason: 2020-Q2, painter: 2021-Q4}}}]}",
-        properties=WORKER + WAGE + HIRED + TRADE,
+        WORKER + WAGE + HIRED + TRADE,
+        title="Workers of the guild",
+        table="contracts_of_work",
+        description="description: {purpose: Wage statistics., limitations: Trades are as reported., usage: CC BY.}",
+        version="2.3.1",
+        api="v3.0.2",
     )
-    spec = SPEC.format(
-        release="guild",
-        source="{path: guild.sqlite, table: work, "
-        "select: 'SELECT worker, wage, hired, trade FROM source WHERE wage >= 0'}",
+    spec = spec_yaml(
+        "guild",
+        "{path: guild.sqlite, table: work, select: 'SELECT worker, wage, hired, trade FROM source WHERE wage >= 0'}",
+        "{kind: tables, mechanism: gaussian, "
+        "tables: [{columns: [wage, trade], name: pay, weight: 3}, [hired]], "
+        "refine: {method: negative_l2, lambda: 0.125, integers: false}, total: noisy}",
         account="guild-2020",
         epsilon="2.5",
         delta="1e-8",
-        product="{kind: tables, mechanism: gaussian, "
-        "tables: [{columns: [wage, trade], name: pay, weight: 3}, [hired]], "
-        "refine: {method: negative_l2, lambda: 0.125, integers: false}, total: noisy}",
         store="published",
         formats="[parquet, csv], formulas: accepted",
     )
@@ -414,27 +445,21 @@ def second() -> Scenario:
 def third() -> Scenario:
     """A public total, kept exactly, under replace_one; mechanism and method are chosen; the plainest source."""
     base = first()
-    contract = CONTRACT.format(
-        api="v3.1.0",
-        id="census",
-        title="Census extract",
-        version="1.1.0",
-        description="",
-        table="census",
-        privacy="          {unit: {kind: row, scope: block}, adjacency: replace_one, "
+    contract = contract_yaml(
+        "census",
+        "{unit: {kind: row, scope: block}, adjacency: replace_one, "
         'invariants: [{kind: total, value: 6000, reference: "yearbook, page 3"}], gates: ["nulls:sex"], '
         "constraints: [{less_or_equal: [schooled, age]}]}",
-        properties=SEX + AGE + SCHOOLED,
+        SEX + AGE + SCHOOLED,
+        title="Census extract",
+        version="1.1.0",
     )
-    spec = SPEC.format(
-        release="extract",
-        source="{path: census.parquet}",
+    spec = spec_yaml(
+        "extract",
+        "{path: census.parquet}",
+        "{kind: tables, mechanism: auto, tables: all 2-way, refine: {method: auto}, total: invariant}",
         account="census-2024",
         epsilon="0.5",
-        delta="0",
-        product="{kind: tables, mechanism: auto, tables: all 2-way, refine: {method: auto}, total: invariant}",
-        store="releases",
-        formats="[parquet]",
     )
     return Scenario(
         contract,

@@ -100,8 +100,7 @@ class SmallAutoencoder:
         return SCHEDULE.plan(noise_multiplier=multiplier, clipping_norm=Fraction(1))
 
     def _learner(self, layout: RowLayout) -> LatentModel:
-        generator = np.random.default_rng(8)
-        axes = np.linalg.qr(generator.normal(0, 1, (layout.width, 2)))[0]
+        axes = np.linalg.qr(np.random.default_rng(8).normal(0, 1, (layout.width, 2)))[0]
         return LatentModel(
             latent=2,
             decoder=perceptron(2, 8, outputs=layout.width),

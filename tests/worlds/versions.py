@@ -60,6 +60,14 @@ class Version:
             path.chmod(0o755 if path.is_dir() else 0o644)
         return Version(to, self.signer)
 
+    def verify(self, **options: Any) -> VerificationReport:
+        """Check it against its publisher's key; options are those of `tasks.verify.verify`."""
+        return verify(self.folder, public_key=self.key, **options)
+
+    def assert_verifies(self, **options: Any) -> None:
+        report = self.verify(**options)
+        assert report.ok, report.findings
+
     @property
     def words(self) -> dict[str, Any]:
         """What its record tells people, by name of the field."""
@@ -72,11 +80,7 @@ class Version:
 
 
 def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) -> Version:
-    """Run a scenario in a folder and publish it; the noise is drawn from the CSPRNG, under a key that repeats.
-
-    Args:
-        here: whether the record names the very code that runs here, so that pages are compared byte for byte.
-    """
+    """Run a scenario in a folder and publish it; the noise is drawn from the CSPRNG, under a key that repeats."""
     scenario.seeded = False
     facts = scenario.run(folder)
     facts = replace(facts, software=software()) if here else facts
@@ -145,7 +149,7 @@ def caught(version: Version, name: str, content: bytes) -> bool:
     assert content != original
     path.write_bytes(content)
     try:
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
     finally:
         path.write_bytes(original)
     return not report.ok and name in named(report)

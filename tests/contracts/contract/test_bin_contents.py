@@ -13,7 +13,7 @@ from contracts.contract.bin_contents import MOST_WEIGHT, BinContents
 from contracts.contract.contract import Contract
 from contracts.contract.decoding import Decoder
 from contracts.contract.odcs import load_contract
-from tests.worlds.tables import CONTRACT, property_yaml
+from tests.worlds.tables import contract_yaml, property_yaml
 
 PAY = property_yaml(
     "pay",
@@ -35,15 +35,11 @@ INSIDE = BinContents(np.array([0, 10, 11, 60, 110, 500]), np.array([5, 3, 0, 1, 
 def contract(folder: Path, properties: str, privacy: str = "") -> Contract:
     path = folder / "pay.odcs.yaml"
     path.write_text(
-        CONTRACT.format(
-            api="v3.1.0",
-            id="pay",
-            title="Pay",
-            version="1.0.0",
+        contract_yaml(
+            "pay",
+            f"{{unit: {{kind: row, scope: block}}, adjacency: add_remove{privacy}}}",
+            properties,
             description="description: {purpose: Tests.}",
-            table="pay",
-            privacy=f"          {{unit: {{kind: row, scope: block}}, adjacency: add_remove{privacy}}}",
-            properties=properties,
         )
     )
     return load_contract(path)

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from contracts.contract.column import LogicalType
 from contracts.contract.odcs import load_contract
 from contracts.domains.kinds import domain_class
@@ -31,16 +33,14 @@ def test_the_example_loads(tmp_path: Path) -> None:
     assert int(contract.impossible(("sex", "ward")).sum()) == 1
 
 
-def test_the_message_is_the_one_that_the_mistake_gets(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("[0, 18, 40, 65, 99]", "[0, 40, 18, 65, 99]"), ("scope: lifetime, ", "")],
+    ids=["edges", "scope"],
+)
+def test_the_message_is_the_one_that_the_mistake_gets(tmp_path: Path, old: str, new: str) -> None:
     """Line and wording of the quoted message are what a person would see."""
-    (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, ("[0, 18, 40, 65, 99]", "[0, 40, 18, 65, 99]")))
-    shown = str(finding).replace(str(tmp_path), "").lstrip("/").replace("bad.odcs.yaml", "visits.odcs.yaml")
-    assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
-
-
-def test_the_message_about_a_missing_scope_is_the_one_that_is_quoted(tmp_path: Path) -> None:
-    """The unit of the example without its scope."""
-    (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, ("scope: lifetime, ", "")))
+    (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, (old, new)))
     shown = str(finding).replace(str(tmp_path), "").lstrip("/").replace("bad.odcs.yaml", "visits.odcs.yaml")
     assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
 

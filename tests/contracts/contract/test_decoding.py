@@ -143,8 +143,7 @@ def test_two_values_in_one_bin_are_uniform_over_the_pairs_in_order(tmp_path: Pat
 
 def test_a_draw_is_the_exact_product_of_word_and_width() -> None:
     """Against whole numbers of any size; the ends of the range are reached and never passed."""
-    rng = np.random.default_rng(2)
-    drawn = rng.integers(2**64, size=1000, dtype=np.uint64)
+    drawn = np.random.default_rng(2).integers(2**64, size=1000, dtype=np.uint64)
     drawn[:2] = 0, 2**64 - 1
     for width in (1, 2, 3, 10**6, 2**32 - 1, 2**32, 2**32 + 1, 10**15):
         low = np.full(1000, -17, dtype=np.int64)
@@ -208,8 +207,7 @@ def test_each_logical_type_has_its_published_type(tmp_path: Path) -> None:
 
 
 def test_codes_that_are_no_cells_and_cells_without_an_order_are_refused(tmp_path: Path) -> None:
-    contract = stays(tmp_path, "[{less_or_equal: [price, paid]}]")
-    decoder = Decoder(contract, ["price", "paid"])
+    decoder = Decoder(stays(tmp_path, "[{less_or_equal: [price, paid]}]"), ["price", "paid"])
     with pytest.raises(ValueError, match="codes must lie between 0 and 2"):
         decoder.decode(np.array([[3, 0]]), piece=0, words=words)
     with pytest.raises(ValueError, match="cannot be put in the declared order"):

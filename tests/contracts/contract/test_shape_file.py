@@ -48,7 +48,6 @@ NORTH, SOUTH = feature(square(10, 1), region=1, NAME="north"), feature(square(10
 
 
 def contract(folder: Path, shapes: str, *features: Any, text: str | None = None) -> Contract:
-    """Load a contract with its shapes beside it."""
     written = json.dumps({"type": "FeatureCollection", "features": features}) if text is None else text
     (folder / "regions.geojson").write_text(written)
     file = folder / "places.yaml"
@@ -77,8 +76,7 @@ def test_places_away_from_the_equator_are_narrower(tmp_path: Path) -> None:
 
 def test_parts_of_a_place_are_joined_and_specks_left_out(tmp_path: Path) -> None:
     """Several features and polygons of one place are one outline; a place that is a speck is a dot."""
-    specks = [square(10.5, 0.5, 1e-6), square(11.2, 0.1, 0.2)]
-    islands = feature(specks, "MultiPolygon", region="1")
+    islands = feature([square(10.5, 0.5, 1e-6), square(11.2, 0.1, 0.2)], "MultiPolygon", region="1")
     read = contract(tmp_path, PLAIN, NORTH, islands, feature(square(10, 0, 1e-5), region=2)).column("region").shapes
     assert read is not None
     assert read.outlines[0].path.count("M") == 2

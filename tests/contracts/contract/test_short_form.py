@@ -206,8 +206,7 @@ def test_an_open_default_is_one_finding_and_not_one_a_column(tmp_path: Path) -> 
 def test_the_unit_s_id_needs_no_line_of_its_own(tmp_path: Path) -> None:
     """It is a column of the source without a domain; with a line among the columns it is refused."""
     unit = ("{kind: row, scope: block}", "{kind: id, scope: block, column: who, max_rows_per_unit: 3}")
-    contract = _loaded(tmp_path, replaced(SHORT, unit))
-    assert contract.source_columns[0] == "who"
+    assert _loaded(tmp_path, replaced(SHORT, unit)).source_columns[0] == "who"
     findings = contract_findings(tmp_path, replaced(SHORT, unit, ("  sex:", "  who: [a, b]\n  sex:")))
     assert any("'who'" in finding.found for finding in findings)
 

@@ -21,14 +21,12 @@ DAYS = st.dates(date(1, 1, 1), date(9999, 12, 31))
 
 
 def integer_bins(bounds: list[int], bins: object) -> tuple[tuple[int, int], ...]:
-    """The bins of an integer domain."""
     domain = column("integer", "integer", bounds=bounds, bins=bins).domain
     assert isinstance(domain, IntegerDomain)
     return domain.bins
 
 
 def decimal_bins(bounds: list[str], bins: object) -> tuple[tuple[Decimal, Decimal], ...]:
-    """The bins of a decimal domain."""
     domain = column("decimal", "number", bounds=bounds, bins=bins).domain
     assert isinstance(domain, DecimalDomain)
     return domain.bins

@@ -20,7 +20,6 @@ def domain(**changed: object) -> TextDomain:
 
 
 def read(made: TextDomain, text: str | None) -> tuple[int, str]:
-    """The code of a text, and the key that it may be selected as."""
     value = made.value_sql("x")
     query = f"SELECT {made.code_sql('v', 'x')}, {made.offset_sql(KeyColumn('x'), 'v')} FROM "
     found = duckdb.execute(f"{query} (SELECT x, {value} AS v FROM (SELECT ?::VARCHAR AS x))", [text]).fetchone()

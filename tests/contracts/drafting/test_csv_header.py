@@ -73,8 +73,7 @@ def test_headers_as_programs_write_them(tmp_path: Path, content: bytes, names: l
 
 def test_a_packed_file_is_unpacked_as_far_as_its_header(tmp_path: Path) -> None:
     """A file that is cut off after the first block has a header all the same."""
-    rows = os.urandom(200_000).hex().encode()
-    content = gzip.compress(b"age,town\n" + rows)
+    content = gzip.compress(b"age,town\n" + os.urandom(200_000).hex().encode())
     assert _names(tmp_path, content[: len(content) // 2], "rows.csv.gz") == ["age", "town"]
 
 
@@ -120,8 +119,7 @@ def test_numbers_are_names_where_a_codebook_has_them(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_five_thousand_columns(tmp_path: Path) -> None:
     """A wide header is drafted and loaded within seconds, and a missing file is a finding."""
-    names = [f"column_{number}" for number in range(5000)]
-    path = write(tmp_path, "wide.csv", ",".join(names) + "\n")
+    path = write(tmp_path, "wide.csv", ",".join([f"column_{number}" for number in range(5000)]) + "\n")
     began = time.process_time()
     drafted = draft_contract(path)
     assert drafted.open_places == 5005
@@ -138,8 +136,7 @@ def test_five_thousand_columns(tmp_path: Path) -> None:
 
 def test_free_texts_and_ids_are_drafted_as_left_out(tmp_path: Path) -> None:
     """In one place; whoever wants one of them takes it out of there."""
-    path = write(tmp_path, "rows.csv", "customer_id,name,email,age\n")
-    text = draft_contract(path).text
+    text = draft_contract(write(tmp_path, "rows.csv", "customer_id,name,email,age\n")).text
     assert "left_out: [customer_id, name, email]" in text
     assert "column: customer_id, max_rows_per_unit: K}" in text
     assert "\n  age: <declare>" in text

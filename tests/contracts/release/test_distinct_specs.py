@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -111,9 +112,8 @@ def test_a_product_is_read_again_from_what_is_written_of_it(written: Any) -> Non
     ],
 )
 def test_what_is_no_distinct_count_is_refused_with_words(written: Any, says: str) -> None:
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError, match=re.escape(says)):
         product_of(written)
-    assert says in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,7 @@ def test_units_of_one_row_each_are_the_count(tmp_path: Path) -> None:
 
 
 def test_statistics_of_different_names_collide_nowhere(stays: Contract) -> None:
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError, match="units twice"):
         product_of("units", "units")
-    assert "units twice" in str(caught.value)
     two = product_of({"distinct": "note"}, {"distinct": "age"}, "units")
     assert len(set(two.tables[0].draw_keys)) == 3

@@ -146,8 +146,7 @@ def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path
 def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path: Path) -> None:
     """The finding names the table, and what a sparse table may be refined by."""
     pairs = [("lambda: 0.1", "lambda: {reference: town/1}"), ("{columns: [job]", "{form: sparse, columns: [job]")]
-    spec = spec_of(tmp_path, *pairs)
-    (finding,) = check_spec(spec, loaded(tmp_path))
+    (finding,) = check_spec(spec_of(tmp_path, *pairs), loaded(tmp_path))
     assert finding.field == "product.refine.lambda"
     assert "lambda by `reference` for table 'jobs', which is sparse" in finding.found
 
@@ -292,8 +291,7 @@ def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
     tmp_path: Path, old: str, new: str, field: str, says: str
 ) -> None:
     """Each mistake yields a finding on a line of the file, at its field, that says what is allowed or what to do."""
-    text = replaced(SPEC, (old, new))
-    findings = spec_findings(tmp_path, text)
+    findings = spec_findings(tmp_path, replaced(SPEC, (old, new)))
     hits = [f for f in findings if (f.field.endswith(field) or "unknown key" in says) and says in str(f)]
     assert hits, "\n".join(map(str, findings))
     assert hits[0].where.rpartition(":")[2].isdigit()
@@ -342,8 +340,7 @@ def test_a_select_may_span_lines(tmp_path: Path) -> None:
 
 def test_the_digest_of_a_spec_stays_the_same() -> None:
     """What a release is known by in ledgers: were it to change, a run that is charged would not be found again."""
-    spec = load_spec(ADULT_TABLES)
-    assert spec.digest == DIGEST_OF_ADULT_TABLES
+    assert load_spec(ADULT_TABLES).digest == DIGEST_OF_ADULT_TABLES
 
 
 def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path) -> None:

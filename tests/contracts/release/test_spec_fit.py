@@ -48,8 +48,7 @@ def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
         ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),
         ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
     )
-    spec = spec_of(tmp_path, ("- [age, sex]", "- [person]"))
-    (finding,) = check_spec(spec, contract)
+    (finding,) = check_spec(spec_of(tmp_path, ("- [age, sex]", "- [person]")), contract)
     assert "never published" in finding.remedy
 
 
@@ -198,8 +197,7 @@ def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: s
     assert finding.field == "charge.delta"
     assert finding.found == f"{delta}, above 0.001"
     assert "large_delta: accepted" in finding.remedy
-    accepted = charge.replace("}", ", large_delta: accepted}")
-    spec = spec_of(tmp_path, (written, accepted))
+    spec = spec_of(tmp_path, (written, charge.replace("}", ", large_delta: accepted}")))
     assert check_spec(spec, loaded(tmp_path)) == []
     assert "large_delta" in spec.charge.model_dump()
 

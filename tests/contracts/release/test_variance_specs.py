@@ -46,7 +46,6 @@ def product_of(*statistics: Any, by: tuple[str, ...] = ("ward",)) -> StatisticsP
 
 
 def forms(contract: Contract, *statistics: Any) -> list[type[object]]:
-    """Which form each draw has."""
     product = product_of(*statistics)
     assert not list(statistics_problems(product, contract))
     return [type(each) for _, each in product.tables[0].draws(contract)]

@@ -76,7 +76,6 @@ def database() -> duckdb.DuckDBPyConnection:
 
 
 def encoded(a_column: Column, values: pl.Series) -> list[int]:
-    """Encode one column of values in DuckDB."""
     database().register("delivered", pl.DataFrame({a_column.name: values}).to_arrow())
     sql = encode_select(contract_of(a_column), columns_present=[a_column.name], relation="delivered")
     return [row[0] for row in database().execute(sql).fetchall()]
@@ -373,6 +372,5 @@ def test_bins_of_one_width_are_found_by_arithmetic_at_each_edge() -> None:
 
 def test_order_is_kept() -> None:
     """One row a row, in the order of the relation."""
-    ages = pl.Series("x", np.arange(50_000) % 100)
-    codes = encoded(COLUMNS["integer"], ages)
+    codes = encoded(COLUMNS["integer"], pl.Series("x", np.arange(50_000) % 100))
     assert codes == [0 if age % 100 < 25 else 1 if age % 100 < 35 else 2 for age in range(50_000)]

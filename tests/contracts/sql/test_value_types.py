@@ -96,8 +96,7 @@ def test_a_value_is_the_same_in_every_type_that_stores_it(case: str, kind: Value
 
 
 def test_what_each_type_sees() -> None:
-    numbers = pa.array([0.0, 1.5, 20.0, float("nan")])
-    assert read("text", numbers) == ["0", "1.5", "20", None]
+    assert read("text", pa.array([0.0, 1.5, 20.0, float("nan")])) == ["0", "1.5", "20", None]
     assert read("flag", pa.array(["1.0", "0", "2", "true", "yes"])) == [True, False, None, True, None]
     assert read("text", pa.array(["01", " a ", "1E50", "-0.50", "1.", "2.5.0"])) == [
         "01", " a ", "1E50", "-0.5", "1", "2.5.0"
@@ -151,8 +150,7 @@ def test_a_declared_type_goes_before_the_contract_and_one_of_no_use_is_refused()
 def test_expressions_read_copies_and_nothing_else_does() -> None:
     """A star leaves the copies out; a field of a record is one too; literals are spelled like the texts."""
     select = "SELECT *, a.b, c + 1 AS d FROM source WHERE c = '1.0' AND t IN ('1.50', 'x') AND t || '1.0' <> '2.0'"
-    node = select_tree(select)
-    assert used_columns(node) == ("c", "t")
+    assert used_columns(select_tree(select)) == ("c", "t")
     sql = guarded_select(select, {"c": "number", "t": "text"})
     assert "'1.5'" in sql
     assert sql.count("'1.0'") == 2

@@ -246,8 +246,7 @@ def test_what_is_no_codebook_or_another_one_than_told(
     tmp_path: Path, name: str, content: str | bytes, form: str | None, line: int, found: str
 ) -> None:
     """One finding, with the line where there is one."""
-    path = write(tmp_path, name, content)
-    finding = _refused(path, form)
+    finding = _refused(write(tmp_path, name, content), form)
     assert found in finding.found
     assert finding.where.endswith(f":{line}") if line else not finding.where.rpartition(":")[2].isdigit()
 

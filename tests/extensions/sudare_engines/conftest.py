@@ -31,7 +31,6 @@ def java(spark_as_found: SparkSettings, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="session")
 def spark(spark_as_found: SparkSettings, java: str, tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
-    """Spark as found, but for its Java."""
     quick = quick_java(tmp_path_factory.mktemp("quick") / "python", spark_as_found.python, java)
     return SparkSettings(quick, MASTER, MEMORY)
 

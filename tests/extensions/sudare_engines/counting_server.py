@@ -41,12 +41,7 @@ TELLTALE = {
 
 @dataclass(frozen=True)
 class Server:
-    """A server of our own.
-
-    Args:
-        port: on loopback.
-        log: what it writes.
-    """
+    """A server of our own."""
 
     port: int
     log: Path

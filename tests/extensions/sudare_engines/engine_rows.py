@@ -48,12 +48,10 @@ def write_people(folder: Path, *, rows: int = 3000) -> Source:
 
 
 def people_contract(folder: Path, *, gates: tuple[str, ...] = ()) -> Contract:
-    """The contract of the people, at most three rows each."""
     return make_contract(folder, rows_per_unit=MOST, gates=gates)
 
 
 def write_keys(connection: duckdb.DuckDBPyConnection, key: bytes) -> None:
-    """Make the table of the keys that statements name."""
     values = ", ".join(
         f"'{each}' AS {name}"
         for name, each in zip(KEY_COLUMNS, (*choice_keys(key), *order_keys(key), "", ""), strict=True)

@@ -28,16 +28,7 @@ def relay(
     rewrite: Callable[[bytes], bytes] = bytes,
     asked: Callable[[bytes], bytes] = bytes,
 ) -> Iterator[int]:
-    """Pass what comes on to a port of loopback.
-
-    Args:
-        port: of the server.
-        tls: certificate and key of the relay, which then speaks TLS to the client and clear text to the server.
-        rewrite: what becomes of what the server says.
-        asked: what becomes of what the client says; nothing ends the connection.
-    Yields:
-        The relay's own port.
-    """
+    """Pass what comes on to a port of loopback."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         Thread(target=_serve, args=(listener, port, tls, rewrite, asked), daemon=True).start()
         yield listener.getsockname()[1]

@@ -12,7 +12,6 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """Mount a file system of some size on a folder, which takes the right to mount."""
     folder.mkdir(mode=0o700)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)]
     if subprocess.run(command, check=False).returncode:

@@ -31,12 +31,7 @@ PRODUCTS: Final = {
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace with an account, and people.
-
-    Args:
-        folder: holds contract and specs.
-        source: the people.
-    """
+    """A workspace with an account, and people."""
 
     folder: Path
     source: Source
@@ -54,7 +49,6 @@ class Place:
         return f"path: '{self.source.path}', table: {self.source.table}, credentials: {self.source.credentials}"
 
     def engine(self, settings: SparkSettings | None) -> None:
-        """Name another Spark in sudare.toml; None for none."""
         file = self.root / "sudare.toml"
         kept = file.read_text().partition("[spark]")[0]
         written = {} if settings is None else {name: str(value) for name, value in vars(settings).items() if value}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,8 @@ def test_texts_that_nobody_declared_are_read_here_alone(tmp_path: Path, table: s
 def test_what_needs_more_is_refused_with_one_sentence_before_any_charge(
     tmp_path: Path, product: str, says: str
 ) -> None:
-    with pytest.raises(SpecRefused) as refused:
+    with pytest.raises(SpecRefused, match=re.escape(says)) as refused:
         read_request(written(tmp_path, product))
-    assert says in str(refused.value)
     assert len(refused.value.findings) == 1
 
 
@@ -91,9 +91,8 @@ SERVED = "{path: 'postgresql://db.example/town', table: people, engine: %s}"
 def test_an_engine_that_cannot_count_the_place_is_refused_by_name(tmp_path: Path, source: str, says: str) -> None:
     spec = written(tmp_path, "{kind: tables, mechanism: laplace, tables: [[age, sex]], refine: {method: none}}")
     spec.write_text(spec.read_text().replace("{path: people, files: parquet, engine: spark}", source))
-    with pytest.raises(SpecRefused) as refused:
+    with pytest.raises(SpecRefused, match=re.escape(says)) as refused:
         read_request(spec)
-    assert says in str(refused.value)
     assert f"{spec}:3" in str(refused.value) or "spec.yaml:3" in str(refused.value)
 
 

@@ -77,12 +77,10 @@ def town(server: PostgresServer, *statements: str) -> str:
 
 
 def counted(server: PostgresServer, database: str, table: str = "people", **more: Any) -> Source:
-    """Return a table that the server counts, as the role sees it."""
     return server.source(database, table, engine="postgresql", credentials=ROLE, **more)
 
 
 def fill(server: PostgresServer, database: str, name: str, types: Sequence[str], rows: pa.Table) -> None:
-    """Make a table of Arrow rows; column i is named as there."""
     columns = ", ".join(f'"{column}" {kind}' for column, kind in zip(rows.column_names, types, strict=True))
     server.run(database, f"CREATE TABLE {name} ({columns})")
     with server.connect(database) as connection, connection.cursor() as cursor:

@@ -9,7 +9,6 @@ from sudare_engines.portable_sql import share_parts
 
 
 def shared(sql: str) -> str:
-    """Return a SELECT of PostgreSQL with its parts shared."""
     tree = parse_one(sql, dialect="postgres")
     assert isinstance(tree, exp.Select)
     share_parts(tree)

@@ -47,8 +47,7 @@ def test_the_catalogue_holds_each_version_s_own_metadata(three: Place, typed: Ty
     """Addresses relative to the catalogue's folder lead to files of the stated digests; no two parts share a name."""
     file = three.workspace.root / "site" / "catalog.json"
     file.parent.mkdir()
-    catalogue = _catalog(three, typed, file)
-    datasets = catalogue["dataset"]
+    datasets = _catalog(three, typed, file)["dataset"]
     assert [each["@id"] for each in datasets] == [f"{NAME}/v{number}" for number in (1, 2, 3)]
     assert [each["creativeWorkStatus"] for each in datasets] == ["superseded", "superseded", "published"]
     for dataset in datasets:

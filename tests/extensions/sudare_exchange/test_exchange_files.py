@@ -25,7 +25,6 @@ from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from sudare_exchange.sdmx import codes_of, identifier
 from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, CheckerTerms
-from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.products.tables.test_range_release import scenario as ranges
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
@@ -94,7 +93,6 @@ def spoilt(worlds: Worlds, tmp_path: Path) -> Version:
 
 
 def written(scenario: Any, formats: str, folder: Path) -> tuple[ReleaseSpec, Contract]:
-    """Write a scenario's spec with other formats, and read it."""
     if not isinstance(scenario, Scenario):
         spec, contract, _, ledger = replace(scenario, formats=formats).prepared(folder)
         ledger.close()
@@ -110,7 +108,7 @@ def published_names(version: Version) -> Iterator[str]:
 
 @pytest.mark.long
 def test_verify_makes_the_files_again(version: Version) -> None:
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert EXCHANGE_WORDS not in report.cannot_tell
     assert "exchange/csvw.json" in version.files
@@ -189,11 +187,11 @@ def test_a_file_that_was_changed_and_signed_again_is_found(spoilt: Version, name
     path = spoilt.folder / "exchange" / name
     path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
     forge(spoilt)
-    report = verify(spoilt.folder, public_key=spoilt.key)
+    report = spoilt.verify()
     assert broken(report) == {10}
     assert named(report) == {f"exchange/{name}"}
     with_words(spoilt, lambda record: told(record, "software.code", "f" * 64))
-    report = verify(spoilt.folder, public_key=spoilt.key)
+    report = spoilt.verify()
     assert EXCHANGE_WORDS in report.cannot_tell
     assert (broken(report) == {10}) == name.endswith(".csv")
 
@@ -204,13 +202,13 @@ def test_files_are_those_of_the_forms_that_the_record_states(spoilt: Version, tm
     more = spoilt.copy(tmp_path / "more")
     (more.folder / "exchange/other.json").write_text("{}")
     forge(more)
-    assert named(verify(more.folder, public_key=more.key)) == {"exchange/other.json"}
+    assert named(more.verify()) == {"exchange/other.json"}
     less = spoilt.copy(tmp_path / "less")
     (less.folder / "exchange/csvw.json").unlink()
     forge(less)
-    assert named(verify(less.folder, public_key=less.key)) == {"exchange/csvw.json"}
+    assert named(less.verify()) == {"exchange/csvw.json"}
     with_words(spoilt, lambda record: record["replay"].pop("exchange"))
-    assert 5 in broken(verify(spoilt.folder, public_key=spoilt.key))
+    assert 5 in broken(spoilt.verify())
 
 
 def without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,14 +222,14 @@ def test_without_the_extension_its_files_are_named_as_not_compared_and_strict_fa
 ) -> None:
     """Never a silent pass: the note names each file, and the extension that it needs."""
     without_extensions(monkeypatch)
-    report = verify(tables.folder, public_key=tables.key)
+    report = tables.verify()
     assert report.ok
     [note] = [each for each in report.notes if each.startswith(FILES_NOT_COMPARED)]
     listed = [name for name in tables.files if name.startswith("exchange/")]
     assert len(listed) >= 3
     assert [name for name in listed if name not in note] == []
     assert "sudare_exchange, which is not installed" in note
-    strict = verify(tables.folder, public_key=tables.key, terms=CheckerTerms(strict=True))
+    strict = tables.verify(terms=CheckerTerms(strict=True))
     assert not strict.ok
     [check] = [check for check in strict.checks if check.skipped]
     assert (check.rule, check.skipped) == (10, (note,))
@@ -242,15 +240,15 @@ def test_without_the_extension_a_script_is_found_and_no_count_is_said_to_be_the_
     spoilt: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_extensions(monkeypatch)
-    assert verify(spoilt.folder, public_key=spoilt.key).ok
+    assert spoilt.verify().ok
     with_words(spoilt, lambda record: record["declarations"]["software"].update(code="f" * 64))
-    report = verify(spoilt.folder, public_key=spoilt.key)
+    report = spoilt.verify()
     assert report.ok
     assert any(each.startswith(FILES_NOT_COMPARED) for each in report.notes)
     assert EXCHANGE_WORDS not in report.cannot_tell
     (spoilt.folder / "exchange/evil.html").write_text("<script>1</script>")
     forge(spoilt)
-    assert named(verify(spoilt.folder, public_key=spoilt.key)) == {"exchange/evil.html"}
+    assert named(spoilt.verify()) == {"exchange/evil.html"}
 
 
 def test_a_script_beside_the_files_of_exchange_is_found_where_the_same_code_made_the_version(
@@ -259,7 +257,7 @@ def test_a_script_beside_the_files_of_exchange_is_found_where_the_same_code_made
     without_extensions(monkeypatch)
     (spoilt.folder / "exchange/evil.html").write_text("<script>1</script>")
     forge(spoilt)
-    report = verify(spoilt.folder, public_key=spoilt.key)
+    report = spoilt.verify()
     assert (broken(report), named(report)) == ({10}, {"exchange/evil.html"})
 
 
@@ -286,8 +284,7 @@ def test_answers_to_queries_are_exchanged_too(worlds: Worlds) -> None:
     made = ranges()
     more = "formats: [parquet, csv], labels: columns, exchange: [sdmx, csvw, registry]"
     version = worlds.published(replace(made, spec=made.spec.replace("formats: [parquet, csv]", more)))
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
 
 
 def test_without_exchange_nothing_is_written_and_the_digest_of_the_spec_stays(tmp_path: Path) -> None:

@@ -80,7 +80,6 @@ def _no_lineage_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def version(shared: Place) -> Path:
-    """A published version of the release `told`."""
     release_plainly(shared.spec("told"), shared.workspace.root)
     return shared.workspace.releases / "told" / "v1"
 
@@ -100,7 +99,6 @@ def _settings(place: Place, *lines: str) -> Iterator[None]:
 
 
 def _run(place: Place, version: Path) -> Request:
-    """What a run does that finds its version published."""
     request, workspace = _asked(place)
     published: Any = SimpleNamespace(folder=str(version))
     observed(request, workspace, (), 0, lambda: published)

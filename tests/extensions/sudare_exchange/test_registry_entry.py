@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator
 
 from sudare_exchange.registry_entry import newer_entry, registry_files
 from tasks.records.explanation import RecordExplanation, published_explanation
-from tasks.verify import verify
 from tests.tasks.records.descriptions.outside_schemas import NEWER_DEPLOYMENT
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
 from tests.tasks.verification.forgery import as_forged, forge
@@ -101,13 +100,12 @@ def test_the_form_is_strict(record: RecordExplanation, spoil: Callable[[dict[str
 
 def test_verify_makes_the_entry_again(version: Version, tmp_path: Path) -> None:
     """A changed number is found by its file, though it was signed again; the old entry stays beside it."""
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     assert (version.folder / "deployment.yaml").exists()
     other = as_forged(version.copy(tmp_path / "v"))
     path = other.folder / "exchange/deployment.yaml"
     path.write_text(path.read_text().replace("tier: ", "tier: 1", 1))
     forge(other)
-    report = verify(other.folder, public_key=other.key)
+    report = other.verify()
     assert broken(report) == {10}
     assert named(report) == {"exchange/deployment.yaml"}

@@ -40,8 +40,7 @@ class Receiver:
     @property
     def spans(self) -> list[Span]:
         """The spans of the last request."""
-        asked = ExportTraceServiceRequest.FromString(self.bodies[-1])
-        [resource] = asked.resource_spans
+        [resource] = ExportTraceServiceRequest.FromString(self.bodies[-1]).resource_spans
         return [span for scope in resource.scope_spans for span in scope.spans]
 
 

@@ -14,7 +14,6 @@ from tasks.records.model.record_kinds import ACROSS, record_part
 from tasks.records.page.language import FIELD, PART, TEXT, Language, english_texts, language
 from tasks.records.record import GROUPS
 from tasks.verification.outcomes import FILES_NOT_COMPARED, CheckerTerms
-from tasks.verify import verify
 from tests.catalogues import FILES, compiled, constants, sentences, stored, told
 from tests.console.conftest import said as typed
 from tests.source_folders import DELETED, ROOT
@@ -170,18 +169,18 @@ def test_without_the_extension_its_page_is_named_as_not_compared_and_strict_fail
     version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Never a silent pass; and a script in it is found all the same."""
-    assert verify(version.folder, public_key=version.key, terms=CheckerTerms(strict=True)).ok
+    assert version.verify(terms=CheckerTerms(strict=True)).ok
     without_extensions(monkeypatch)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     note = f"{FILES_NOT_COMPARED}: record.ja.html: ja needs the extension sudare_japanese, which is not installed"
     assert note in report.notes
-    strict = verify(version.folder, public_key=version.key, terms=CheckerTerms(strict=True))
+    strict = version.verify(terms=CheckerTerms(strict=True))
     assert not strict.ok
     assert [note in check.skipped for check in strict.checks if check.skipped] == [True]
     page = version.folder / "record.ja.html"
     page.write_text(page.read_text(encoding="utf-8").replace("</main>", "<script></script></main>"), encoding="utf-8")
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {10}
     assert "record.ja.html" in {finding.where for finding in report.findings}
 
@@ -190,11 +189,10 @@ def test_a_page_that_is_gone_is_said_where_other_code_made_the_version(version: 
     """Whoever published may not have had the language; where this code did, it is a finding."""
     (version.folder / "record.ja.html").unlink()
     forge(version)
-    assert broken(verify(version.folder, public_key=version.key)) == {10}
+    assert broken(version.verify()) == {10}
     forge(version, record=lambda record: record["declarations"]["software"].update(code="f" * 64))
-    report = verify(version.folder, public_key=version.key)
-    assert f"{FILES_NOT_COMPARED}: record.ja.html: the version has none" in report.notes
-    assert not verify(version.folder, public_key=version.key, terms=CheckerTerms(strict=True)).ok
+    assert f"{FILES_NOT_COMPARED}: record.ja.html: the version has none" in version.verify().notes
+    assert not version.verify(terms=CheckerTerms(strict=True)).ok
 
 
 def test_without_the_extension_a_version_has_pages_in_english_and_holds(
@@ -205,8 +203,7 @@ def test_without_the_extension_a_version_has_pages_in_english_and_holds(
     made = publish_version(first(), tmp_path / "made", here=True)
     assert [name for name in made.files if name.endswith(".html")] == ["label.html", "record.html"]
     assert not any(".ja.html" in (made.folder / name).read_text() for name in ("label.html", "record.html"))
-    report = verify(made.folder, public_key=made.key, terms=CheckerTerms(strict=True))
-    assert report.ok, report.findings
+    made.assert_verifies(terms=CheckerTerms(strict=True))
     (tmp_path / "key.pub").write_text(made.key + "\n")
     own = tmp_path / "own.ja.html"
     said = typed("verify", str(made.folder), "--key", str(tmp_path / "key.pub"), "--page", str(own))

@@ -92,7 +92,6 @@ def policy(folder: Path, lines: list[str], quorum: str, patience: str = "60") ->
 
 
 def show(witness: RunningWitness, head: TreeHead) -> int:
-    """Show a witness a checkpoint; return the status."""
     body = add_checkpoint(0, (), SIGNER.note(head.text))
     try:
         with urlopen(Request(f"{witness.url}/add-checkpoint", body), timeout=60) as answer:

@@ -18,12 +18,7 @@ _PLACES: Final = (
 
 @dataclass(frozen=True)
 class SoftToken:
-    """Tokens of one process: SoftHSM reads where they lie once, when its library is loaded.
-
-    Args:
-        library: SoftHSM's.
-        labels: of the tokens.
-    """
+    """Tokens of one process: SoftHSM reads where they lie once, when its library is loaded."""
 
     library: Path
     labels: tuple[str, ...]

@@ -18,13 +18,7 @@ COMMAND = "from console.main import main; main()"
 
 @dataclass(frozen=True)
 class RunningWitness:
-    """A witness process.
-
-    Args:
-        name: as policies call it.
-        key: its key.
-        url: where it is asked.
-    """
+    """A witness process."""
 
     name: str
     key: str

@@ -14,13 +14,7 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class ObjectServer:
-    """A store on loopback.
-
-    Attributes:
-        requests: what was asked since the last `heal`: method and path.
-        fails: says, for the number of a request, whether it fails and how: "before" (503, nothing done), "after"
-            (done, then 503), or None.
-    """
+    """A store on loopback."""
 
     def __init__(self) -> None:
         self._inner: Wsgi = DomainDispatcherApplication(create_backend_app)
@@ -55,7 +49,6 @@ class ObjectServer:
         self.client.delete_object(Bucket=bucket, Key=key)
 
     def keys(self, address: str) -> list[str]:
-        """List the keys of a bucket."""
         found = self.client.list_objects_v2(Bucket=address.split("/")[3])
         return [each["Key"] for each in found.get("Contents", ())]
 

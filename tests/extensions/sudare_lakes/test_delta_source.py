@@ -149,8 +149,7 @@ def test_partitions_are_what_the_log_says_and_not_the_path(tmp_path: Path) -> No
 
 def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, table: DeltaTable) -> None:
     """Versions after it can be read; those before it have expired once their commits are gone."""
-    adds = [table.add(*ROWS[2:], name="b.parquet"), table.add(ROWS[1], name="c.parquet")]
-    table.checkpoint(*adds)
+    table.checkpoint(*[table.add(*ROWS[2:], name="b.parquet"), table.add(ROWS[1], name="c.parquet")])
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
     table.commit({"remove": {"path": "c.parquet", "dataChange": True}}, second=30)
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[2:])
@@ -161,7 +160,6 @@ def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, table: De
 
 
 def refusal(source: Source, folder: Path) -> str:
-    """What is found and allowed of a source that is refused."""
     with pytest.raises(Refused) as raised:
         take_in(source, make_contract(folder), folder / "refused")
     assert raised.value.exit_code == (3 if isinstance(raised.value, GateBroken) else 2)

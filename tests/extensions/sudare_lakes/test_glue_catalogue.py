@@ -46,8 +46,7 @@ def named(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Itera
         monkeypatch.delenv(name, raising=False)
     keys = {"access_key_id": "test", "secret_access_key": SECRET}
     monkeypatch.setenv("SUDARE_CREDENTIALS_LAKE", json.dumps(keys))
-    bucket = object_server.bucket()
-    endpoint, _, name = bucket.removeprefix("s3+").rpartition("/")
+    endpoint, _, name = object_server.bucket().removeprefix("s3+").rpartition("/")
     own = {"endpoint": endpoint, "access-key-id": "test", "secret-access-key": "test", "region": REGION}
     options = {f"{service}.{key}": value for service in ("s3", "glue") for key, value in own.items()}
     catalogue = GlueCatalog("tests", **options, **{"glue.id": ACCOUNT, "warehouse": f"s3://{name}"})

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Named:
-    """A table `town.people` of a catalogue `prod`.
-
-    Args:
-        address: of the catalogue, as a spec writes it.
-        table: the table itself.
-    """
+    """A table `town.people` of a catalogue `prod`."""
 
     address: str
     table: Any
@@ -116,8 +111,7 @@ def test_a_table_of_the_catalogue_that_lies_in_a_store(
     tmp_path: Path, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SUDARE_CREDENTIALS_STORE", '{"access_key_id": "test", "secret_access_key": "test"}')
-    bucket = object_server.bucket()
-    endpoint, _, name = bucket.removeprefix("s3+").rpartition("/")
+    endpoint, _, name = object_server.bucket().removeprefix("s3+").rpartition("/")
     options = {"s3.endpoint": endpoint, "s3.access-key-id": "test", "s3.secret-access-key": "test"}
     address = f"iceberg+sqlite://{tmp_path}/c.db?store=s3%2B{endpoint}&"
     named = made(f"sqlite:///{tmp_path}/c.db", address, f"s3://{name}", **options)

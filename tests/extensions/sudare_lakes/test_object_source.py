@@ -130,8 +130,7 @@ def test_what_is_wrong_with_an_object_names_its_address(tmp_path: Path, object_s
     object_server.put(f"{bucket}/people.csv", csv_bytes())
     assert "found: no rows" in refusal(tmp_path, source, GateBroken)
     assert "found: no csv file" in refusal(tmp_path, source_at(f"{bucket}/nothing", files="csv"))
-    nowhere = source_at(f"{bucket}-of-nobody/people.csv")
-    assert refusal(tmp_path, nowhere, SudareError)
+    assert refusal(tmp_path, source_at(f"{bucket}-of-nobody/people.csv"), SudareError)
 
 
 class Once:

@@ -83,8 +83,7 @@ def test_from_a_database_to_a_store_and_what_fails_is_told_with_its_charge(
     cap = ("--calculus", "pure", "--epsilon", "3", "--source", f"{postgres.address(database)}::people")
     told("budget", "open", "town", *opened, *cap)
     postgres.run(database, "ALTER TABLE people RENAME COLUMN wage TO pay")
-    broken = told("run", str(spec), code=2)
-    assert "charge: nothing was charged" in broken
+    assert "charge: nothing was charged" in told("run", str(spec), code=2)
     postgres.run(database, "ALTER TABLE people RENAME COLUMN pay TO wage")
     object_server.heal()
     object_server.fails = lambda number: "before" if number > 3 else None
@@ -112,5 +111,4 @@ def test_from_a_database_to_a_store_and_what_fails_is_told_with_its_charge(
     assert len(written) > 50
     assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
     assert not any(SECRET in each for each in said)
-    journal = run("budget", "history", "--json").stdout
-    assert SECRET not in journal
+    assert SECRET not in run("budget", "history", "--json").stdout

@@ -52,13 +52,7 @@ def credentials(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) ->
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What a table's own program says of it.
-
-    Args:
-        rows: its rows as they are now.
-        said: what the commit of each state says of itself, in order.
-        files: keys of the files of its newest state.
-    """
+    """What a table's own program says of it."""
 
     rows: pa.Table
     said: list[str]
@@ -198,8 +192,7 @@ def test_at_whatever_object_a_writer_is_cut_off_readers_find_the_version_whole_o
         object_server.heal()
 
         def cut(_: int, last: int = last, how: str = how) -> str | None:
-            written = sum(method == "PUT" for method, _ in object_server.requests)
-            return how if written >= last else None
+            return how if sum(method == "PUT" for method, _ in object_server.requests) >= last else None
 
         object_server.fails = cut
         with pytest.raises(StoreAway, match="run again later"):

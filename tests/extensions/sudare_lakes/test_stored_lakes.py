@@ -40,15 +40,7 @@ def credentials(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) ->
 
 @dataclass
 class Lake:
-    """A table in a bucket.
-
-    Args:
-        address: as a spec writes it.
-        versions: what its first two states are called: of the first two rows, and of all.
-        asked: the key behind the `?`.
-        rewrite: replaces all rows by the last of them.
-        objects: lists the keys of its data files.
-    """
+    """A table in a bucket."""
 
     address: str
     versions: tuple[int, int]

@@ -100,12 +100,8 @@ def test_a_port_that_is_taken_is_named(shared: Place, typed: Typed) -> None:
 
 
 def test_a_spec_that_is_not_there_is_named(shared: Place, typed: Typed) -> None:
-    said = typed("studio", str(shared.adult / "nothing.yaml"), at=shared.workspace)
-    assert said.code == 2
-    assert "nothing.yaml" in said.err
+    typed("studio", str(shared.adult / "nothing.yaml"), at=shared.workspace).assert_ended(2, "nothing.yaml")
 
 
 def test_a_workspace_that_is_none_is_refused(typed: Typed, tmp_path: Path) -> None:
-    said = typed("studio", "--workspace", str(tmp_path))
-    assert said.code == 2
-    assert "sudare init" in said.err
+    typed("studio", "--workspace", str(tmp_path)).assert_ended(2, "sudare init")

@@ -113,8 +113,7 @@ def test_a_second_charge_of_a_period_is_asked_for(place: Periodic) -> None:
 
 @pytest.mark.long
 def test_the_same_rows_go_on_without_their_snapshot(place: Periodic) -> None:
-    table = _charged(place)
-    table.path.unlink()
+    _charged(place).path.unlink()
     release_plainly(place.spec, place.workspace.root, period=PERIOD)
     assert (_epsilons(place), _state(place)) == (1, "published")
 

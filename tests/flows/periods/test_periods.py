@@ -258,7 +258,6 @@ OTHERS = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.cs
 
 
 def _copied(folder: Path) -> Periodic:
-    """A quarter of patients, and the same rows as a quarter of others."""
     place = make_periodic(folder, spec=OTHERS)
     write_rows(folder / "visits-2024-Q1.csv", [(2024, 1)])
     shutil.copy(folder / "visits-2024-Q1.csv", folder / "visits-2024-Q2.csv")

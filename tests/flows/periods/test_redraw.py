@@ -95,8 +95,7 @@ class Plain:
         """Reserve the charge of a run, and stop before its grant opens."""
         request = read_request(self.spec, self.workspace, None, due)
         spec, contract, plan = request.spec, request.contract, request.plan
-        run = RunFolder(self.folder / "reserved")
-        table = intake(run, request, self.workspace)
+        table = intake(RunFolder(self.folder / "reserved"), request, self.workspace)
         with closing(self.ledger()) as ledger:
             key, mark = run_key(spec, contract, table), mark_of(spec, table)
             ledger.reserve(request_for(spec, contract, plan, run_key=key, snapshot_hash=mark, source=table.source))
@@ -283,9 +282,8 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
     assert not any("new version of a spec" in each for each in told["unprotected.run_time_facts"])
     assert record["replay"]["due"] == told["identity.due"] == FIRST
 
-    other = published.copy(tmp_path / "date")
-    forge(other, record=lambda value: value["replay"].update(due=NEXT))
-    assert broken(verify(other.folder, public_key=other.key)) == {5}
+    other = forge(published.copy(tmp_path / "date"), record=lambda value: value["replay"].update(due=NEXT))
+    assert broken(other.verify()) == {5}
 
     def keyed_by_rows(entries: list[dict[str, object]]) -> None:
         for entry in entries:
@@ -293,9 +291,8 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
             if isinstance(body, dict) and "run_key" in body:
                 body["run_key"] = f"visits-{'0' * 24}"
 
-    other = published.copy(tmp_path / "key")
-    forge(other, journal=keyed_by_rows)
-    told = {finding.field for finding in verify(other.folder, public_key=other.key).findings}
+    other = forge(published.copy(tmp_path / "key"), journal=keyed_by_rows)
+    told = {finding.field for finding in other.verify().findings}
     assert "the run's key, by its due date" in told
 
 
@@ -458,7 +455,6 @@ def test_somebody_at_a_terminal_is_asked_and_nobody_else(
 
 
 def _typed(place: Plain, answer: str) -> int:
-    """Run the command at a terminal, and answer its question."""
     command = [sys.executable, "-c", "from console.main import main; main()", "run", str(place.spec)]
     command += ["--workspace", str(place.workspace.root)]
     primary, terminal = pty.openpty()

@@ -44,20 +44,13 @@ PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class Running:
-    """A Prefect server, a worker of its pool, and the workspace of both.
-
-    Args:
-        place: the workspace; the deployment's table is in PostgreSQL.
-        folder: with everything that any of them writes.
-        environment: of whoever uses the server.
-    """
+    """A Prefect server, a worker of its pool, and the workspace of both."""
 
     place: Periodic
     folder: Path
     environment: dict[str, str]
 
     def run(self, *command: str, given: str | None = None, code: int = 0) -> str:
-        """Run a command and return all that it says."""
         done = subprocess.run(
             command, env=self.environment, cwd=self.folder, input=given, capture_output=True, text=True, check=False
         )

@@ -56,16 +56,8 @@ def running(workspace: Workspace) -> Iterator[PrefectServer]:
         yield started
 
 
-def _double(number: int) -> int:
-    return 2 * number
-
-
-def _fail(row: str) -> int:
-    return int(row)
-
-
-double = steps.as_task(_double, name="double")
-fail = steps.as_task(_fail, name="fail")
+double = steps.as_task(lambda number: 2 * number, name="double")
+fail = steps.as_task(lambda row: int(row), name="fail")
 
 
 @flow(name="small", persist_result=False)
@@ -124,8 +116,7 @@ def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
 
 def test_the_server_refuses_who_lacks_its_password(running: PrefectServer) -> None:
     """Other users of the machine reach loopback too."""
-    asked = httpx.post(f"{running.api_url}/flow_runs/filter", json={})
-    assert asked.status_code == 401
+    assert httpx.post(f"{running.api_url}/flow_runs/filter", json={}).status_code == 401
 
 
 def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: PrefectServer, tmp_path: Path) -> None:

@@ -150,8 +150,7 @@ def test_refined_counts_are_compared_beside_the_noisy_ones(worlds: Worlds, tmp_p
     size = of(found, "floor", "effective_size_age")
     assert size.relative < 0.5
     assert size.covered is not None
-    page = statistics_page(found, release="both", version=1)
-    assert "<h3>count_refined</h3>" in page
+    assert "<h3>count_refined</h3>" in statistics_page(found, release="both", version=1)
 
 
 def test_the_page_is_private_and_has_every_statistic(errors: PrivateStatisticErrors) -> None:
@@ -194,8 +193,7 @@ def test_units_and_different_values_are_compared(worlds: Worlds, tmp_path: Path)
 def test_suppressed_cells_are_counted_and_not_compared(worlds: Worlds, tmp_path: Path) -> None:
     base = of_tables("[{by: [insured, floor], of: [count]}]", release="hidden")
     scenario = replace(base, product=f"{base.product[:-1]}, minimum_frequency: {{k: 60, t: 0}}}}")
-    found = evaluated(worlds.published(scenario), scenario, tmp_path)
-    errors = of(found, "insured_x_floor", "count")
+    errors = of(evaluated(worlds.published(scenario), scenario, tmp_path), "insured_x_floor", "count")
     assert (errors.cells, errors.unpublished) == (6, 3)
 
 

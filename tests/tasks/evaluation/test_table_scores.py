@@ -38,8 +38,7 @@ def test_exact_counts_have_no_error(tmp_path: Path, asked: dict[str, object], mo
     of_ranges = {"split": "residuals", "refine": {"method": "none"}} if "queries" in asked else {}
     mechanism = {"kind": "tables", "mechanism": "gaussian" if of_ranges else "laplace", **of_ranges}
     table_asked = {"columns": ["age", "sex"], "name": "t", **asked}
-    product = TablesProduct.model_validate({**mechanism, "tables": [table_asked]})
-    meaning = Meaning(contract, product)
+    meaning = Meaning(contract, TablesProduct.model_validate({**mechanism, "tables": [table_asked]}))
     counts = np.zeros(contract.shape(("age", "sex")), dtype=np.int64)
     for age, sex in zip(AGES, SEXES, strict=True):
         counts[10 if age == "" else int(age) // 10, ["F", "M", ""].index(sex)] += 1

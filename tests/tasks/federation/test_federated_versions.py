@@ -67,8 +67,7 @@ def copied(kept: Kept, tmp_path: Path) -> Callable[[str], Version]:
 
 def found(version: Version) -> set[str]:
     """The fields and files that are found wrong."""
-    report = verify(version.folder, public_key=version.key)
-    return {each for finding in report.findings for each in (finding.field, finding.where)}
+    return {each for finding in version.verify().findings for each in (finding.field, finding.where)}
 
 
 @pytest.mark.long
@@ -87,8 +86,7 @@ def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -
     assert str(run.workspace.root) not in record
     assert float(run.outcome.version.epsilon) <= float(run.known.spec.charge.epsilon)
     assert [each for each in run.told if each.startswith(f"round {run.known.plan.rounds} of")]
-    other = verify(run.folder, public_key=Signer(bytes(32), "elsewhere.example").public_key)
-    assert not other.ok
+    assert not verify(run.folder, public_key=Signer(bytes(32), "elsewhere.example").public_key).ok
 
 
 @pytest.mark.long
@@ -105,8 +103,7 @@ def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kep
     assert values["product.made"] == "2 tables of counts"
     assert values["execution.person_epsilon"] == values["guarantee.epsilon"] == run.outcome.version.epsilon
     assert values["integrity.spec_digest"] == known.spec.digest
-    page = (run.folder / "record.html").read_text()
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (run.folder / "record.html").read_text()))
     for said in (*values["execution.trust"], *values["unprotected.quantities"], values["execution.not_checked"]):
         assert said.replace("'", "&#39;") in text, said
     assert "east 300 1 of 2 2" in text
@@ -125,7 +122,6 @@ def test_rounds_without_a_site_are_written_as_ranges() -> None:
 
 
 def put(*path: Any) -> Callable[[Json], None]:
-    """Change one place of a record: names on the way, and the value."""
     *way, last, value = path
 
     def change(record: Json) -> None:
@@ -192,8 +188,7 @@ def test_more_draws_than_the_reserve_pays_for_and_other_events_are_found(copied:
 
     def lost(entries: list[Json]) -> None:
         place = next(n for n, each in enumerate(entries) if "/lost-" in each["body"].get("key", ""))
-        more = [json.loads(json.dumps(entries[place])) for _ in range(2)]
-        entries[place + 1 : place + 1] = more
+        entries[place + 1 : place + 1] = [json.loads(json.dumps(entries[place])) for _ in range(2)]
         numbered = [each for each in entries if each["kind"] == "noise_drawn"]
         for number, each in enumerate(numbered):
             each["body"]["number"] = number
@@ -227,10 +222,8 @@ def sums_of(version: Version) -> tuple[dict[str, np.ndarray[Any, Any]], Json]:
 
 
 def with_sums(version: Version, key: str, steps: np.ndarray[Any, Any], *, entered: bool) -> set[str]:
-    """What is found of another sum, in a journal that knows it or does not."""
     sums, rounds = sums_of(version)
-    marks = {"sudare_release": "long-stays"}
-    write_arrays({**sums, key: steps}, version.folder / ROUNDS, marks=marks)
+    write_arrays({**sums, key: steps}, version.folder / ROUNDS, marks={"sudare_release": "long-stays"})
     sha256 = draw_sha256(tuple(rounds[key]["present"]), steps)
 
     def journal(entries: list[Json]) -> None:
@@ -302,7 +295,7 @@ def test_files_that_nobody_made_are_found(copied: Callable[[str], Version]) -> N
 def test_words_of_other_code_are_not_compared_and_forged_ones_are_found(copied: Callable[[str], Version]) -> None:
     """Who is trusted is said again from the terms; the record has no place for other words."""
     version = as_forged(copied("tables"))
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
     page = version.folder / "record.html"
     page.write_text(page.read_text().replace("each site adds a share of the noise", "nobody is trusted"))
     forge(version)

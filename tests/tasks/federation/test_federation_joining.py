@@ -135,8 +135,7 @@ def test_a_site_that_nobody_watches_joins_whatever_its_rows_are(capsys: pytest.C
     """To a pipe the same line is said whatever was found; that a site stayed away would be an exact answer."""
     page = Path("misfits.private.html")
     for unfit in (0, 50):
-        astray = ColumnMisfits("ward", 100, unfit, 0, 0, "(null)", "(null)", False)
-        found = Misfits(100, (astray,), ())
+        found = Misfits(100, (ColumnMisfits("ward", 100, unfit, 0, 0, "(null)", "(null)", False),), ())
         site_accepted(found, page, share=Fraction(1, 100), accept=False, may_ask=True)
         assert capsys.readouterr().err == f"private: how the rows fit the contract stands in {page}\n"
 

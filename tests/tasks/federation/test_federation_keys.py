@@ -171,7 +171,6 @@ def test_a_name_belongs_to_the_node_with_its_key(tmp_path: Path) -> None:
 
 
 def run_in_flower(tmp_path: Path, program: str, *, app: bool = False) -> Any:
-    """Run a program in Flower's environment."""
     paths = OWN_APP.parent / "app" if app else OWN_APP.parent
     python = [str(federation_environment() / "bin" / "python"), "-c", program]
     subprocess.run(python, check=True, env={"PYTHONPATH": str(paths), "HOME": str(tmp_path)}, timeout=240)

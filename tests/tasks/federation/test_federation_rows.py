@@ -21,7 +21,6 @@ from tasks.federation.wire_format import packed, unpacked
 from tasks.records.files.array_file import write_arrays
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.files.array_reader import read_arrays
-from tasks.verify import verify
 from tests.tasks.verification.forgery import as_forged, forge
 from tests.worlds.federated_runs import FederatedRun, known_of, released
 from tests.worlds.federations import (
@@ -48,7 +47,7 @@ def forged_arrays(run: FederatedRun, to: Path, name: str, change: Callable[[Arra
     name = name or next(iter(arrays))
     write_arrays({**arrays, name: change(arrays[name].copy())}, path, marks={})
     forge(copy)
-    findings = verify(copy.folder, public_key=copy.key).findings
+    findings = copy.verify().findings
     return {each.field for each in findings if each.where == "model/arrays.parquet"} - {"the bytes"}
 
 
@@ -97,8 +96,7 @@ def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path)
     assert float(run.outcome.version.epsilon) <= 8
     lines = [line.split(",") for line in (run.folder / "data" / "long-stays.csv").read_text().splitlines()]
     assert (lines[0], len(lines)) == (["age", "ward", "long"], 601)
-    agree = sum((float(age) >= 50) == (long == "yes") for age, _, long in lines[1:])
-    assert agree > 500
+    assert sum((float(age) >= 50) == (long == "yes") for age, _, long in lines[1:]) > 500
     assert {ward for _, ward, _ in lines[1:]} == {"A", "B", "C"}
     for number, value in enumerate((2**18, None)):
         assert forged_arrays(run, tmp_path / f"copy-{number}", "", first(value))
@@ -121,8 +119,7 @@ def test_tables_that_no_rows_can_be_made_of_are_refused(tmp_path: Path, old: str
 
 def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path) -> None:
     """And answers no round without the sums that come before it."""
-    plainly = GENERATOR.replace(*TRUSTING)
-    path, workspace = a_site(tmp_path / "north", "north", federation=plainly)
+    path, workspace = a_site(tmp_path / "north", "north", federation=GENERATOR.replace(*TRUSTING))
     mine, spec = load_site(path)
     with joined(mine, spec, workspace) as site:
         with closing(ledger_of(workspace)) as ledger:

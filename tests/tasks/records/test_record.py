@@ -141,8 +141,7 @@ def test_what_is_not_available_is_what_no_run_knows(records: dict[str, RecordExp
         listed = set(record.not_available)
         assert listed == {name for name, value in fields(record).items() if value == NOT_AVAILABLE}
         assert unsourced <= listed
-    everywhere = set.intersection(*(set(record.not_available) for record in records.values()))
-    assert everywhere == unsourced
+    assert set.intersection(*(set(record.not_available) for record in records.values())) == unsourced
 
 
 def test_what_is_not_available_says_why(records: dict[str, RecordExplanation]) -> None:

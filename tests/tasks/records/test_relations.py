@@ -67,8 +67,7 @@ def test_rows_of_marginals_name_the_pairs_that_were_measured(worlds: Worlds) -> 
 def test_rows_of_sums_votes_and_networks_have_a_sentence_of_their_own(worlds: Worlds) -> None:
     """Networks first: their sums over rows come from the same fit."""
     assert "noisy sums over whole rows" in str(kept_relations(replay_of(worlds.published(gaussians()))))
-    both = replay(draw("sums"), draw("training"))
-    assert "A neural network learned" in str(kept_relations(both))
+    assert "A neural network learned" in str(kept_relations(replay(draw("sums"), draw("training"))))
     assert "noisy votes" in str(kept_relations(replay(draw("votes"))))
     assert "All pairs" in str(kept_relations(replay(draw("residuals"))))
     assert "draws of gossip" in str(kept_relations(replay(draw("marginal", "a"), draw("gossip"))))

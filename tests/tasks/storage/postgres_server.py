@@ -34,7 +34,6 @@ class PostgresServer:
         return psycopg.connect(self._server.get_uri(), autocommit=True, dbname=database, **more)
 
     def database(self, *statements: str) -> str:
-        """Make a database and run statements in it; return its name."""
         name = f"town_{next(self._numbers)}"
         with self.connect("postgres") as admin:
             admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -42,7 +41,6 @@ class PostgresServer:
         return name
 
     def run(self, database: str, *statements: str) -> None:
-        """Run statements in a database."""
         with self.connect(database) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
@@ -57,7 +55,6 @@ class PostgresServer:
         return f"postgresql:///{database}?host={self.socket}&port={self.port}"
 
     def source(self, database: str, table: str = "people", **more: Any) -> Source:
-        """Return a table as a source."""
         return Source.model_validate({"path": self.address(database), "table": table, **more})
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -85,9 +86,8 @@ def test_a_policy_that_nobody_can_meet_is_told_before_anything_begins(tmp_path: 
         ("quorum b\n", "line 2: quorum 'b'"),
     ):
         (tmp_path / "p").write_text("\n".join([*lines, text]))
-        with pytest.raises(TooFewWitnesses) as told:
+        with pytest.raises(TooFewWitnesses, match=re.escape(words)) as told:
             read_witnesses(tmp_path / "p")
-        assert words in str(told.value)
         assert "correct the policy" in str(told.value)
     with pytest.raises(TooFewWitnesses, match="No such file"):
         read_witnesses(tmp_path / "gone")

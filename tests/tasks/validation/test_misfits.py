@@ -37,20 +37,17 @@ PEOPLE: list[int] = [each % 100 for each in range(ROWS)]
 Take = Callable[[Source, Contract, Path], PrivateTable]
 
 
-def take_in(source: Source, contract: Contract, folder: Path) -> PrivateTable:
-    return ingest(source, contract, folder=folder, key=KEY, memory_limit="256MB")
-
-
 def look(
     folder: Path,
     terms: str,
     columns: dict[str, list[Any]],
     form: str = "parquet",
     *,
-    take: Take = take_in,
+    take: Take = lambda source, contract, folder: ingest(
+        source, contract, folder=folder, key=KEY, memory_limit="256MB"
+    ),
     **given: Any,
 ) -> Misfits:
-    """Look at a table with these columns besides the ward."""
     (folder / "c.yaml").write_text(CONTRACT + terms)
     contract, path = load_contract(folder / "c.yaml"), folder / f"t.{form}"
     table = pa.table({**columns, "ward": ["surgery"] * ROWS})

@@ -41,7 +41,6 @@ class Forgery:
 
 
 def claim(epsilon: int) -> Change:
-    """Claim another epsilon."""
     return replay(lambda r: r["claim"].update(epsilon=epsilon))
 
 
@@ -60,7 +59,6 @@ def taken(**changed: Any) -> Change:
 
 
 def opened(**changed: Any) -> Change:
-    """Change what the journal says that the account was opened with."""
     return lambda entries: of_kind(entries, "account_opened").update(changed)
 
 

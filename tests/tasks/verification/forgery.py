@@ -27,8 +27,7 @@ from tasks.records.explanation import explain, published_explanation
 from tasks.records.model.release_statement import ReleasePredicate, manifest_of, stated_predicate, stated_release
 from tasks.records.model.version_statements import Proof
 from tasks.records.page.page import prepare, public_pages
-from tasks.verify import verify
-from tests.worlds.versions import Version, broken
+from tests.worlds.versions import Version, broken, named
 
 Json = dict[str, Any]
 Change = Callable[[Any], object]
@@ -53,16 +52,8 @@ def forge(
     journal: Callable[[list[Json]], object] = lambda entries: None,
     manifest: Callable[[Json], object] = lambda manifest: None,
     signer: Signer | None = None,
-) -> None:
-    """Change record and journal, then make every digest, chain and signature consistent again.
-
-    Args:
-        version: the version; its data files may have been changed before.
-        record: changes record.json.
-        journal: changes the run's entries (kind and body matter; sequence and previous are made anew).
-        manifest: changes the manifest before it is signed.
-        signer: signs; the publisher's own key unless another is given.
-    """
+) -> Version:
+    """Change record and journal, then make every digest, chain and signature consistent again; return the version."""
     folder, signer = version.folder, signer or version.signer
     before = _told_of(folder)
     _restate_files(folder)
@@ -79,6 +70,7 @@ def forge(
             entry["body"]["manifest"] = manifest_sha256
             entry["body"]["earlier"] = []  # nothing was signed before in the journal that is made up here
     (folder / "PROOF.json").write_bytes(readable_json(prove(entries, signer)))
+    return version
 
 
 def as_forged(version: Version) -> Version:
@@ -91,9 +83,9 @@ def as_forged(version: Version) -> Version:
 def assert_found_out(version: Version, forgery: Callable[[Version], object], says: str) -> None:
     """Put a version under a made-up journal, which verifies, then forge it: a finding says what is wrong."""
     as_forged(version)
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
     forgery(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert not report.ok
     assert any(says in str(finding) for finding in report.findings), report.findings
 
@@ -117,11 +109,7 @@ def _told_of(folder: Path) -> list[bytes]:
 
 
 def describe_again(folder: Path, entries: list[Json] | None = None) -> None:
-    """Make the files that are made from the record again, as far as it can still be told.
-
-    Args:
-        entries: of the journal, where they are others than in the folder's proof.
-    """
+    """Make the files that are made from the record again, as far as it can still be told."""
     record, proof, manifest = (load(folder / name) for name in ("record.json", "PROOF.json", "MANIFEST.json"))
     proof["entries"] = proof["entries"] if entries is None else [{"entry": entry, "path": []} for entry in entries]
     try:
@@ -168,7 +156,6 @@ def prove(entries: list[Json], signer: Signer) -> Json:
 
 
 def proof_head(proof: Json) -> TreeHead:
-    """What the checkpoint of a proof says."""
     return read_checkpoint(proof["checkpoint"])[1]
 
 
@@ -178,11 +165,7 @@ def with_head(proof: Json, signer: Signer, **changed: Any) -> None:
 
 
 def sign_manifest(folder: Path, signer: Signer, change: Callable[[Json], object] = lambda manifest: None) -> str:
-    """State and sign the files as they stand; return the SHA-256 of the new manifest.
-
-    Args:
-        change: changes what is stated: the fields of the predicate, and `files`.
-    """
+    """State and sign the files as they stand; return the SHA-256 of the new manifest."""
     stated = {**_predicate(folder), "files": {name: _statement(folder / name) for name in _names(folder)}}
     change(stated)
     content = readable_json(enveloped(stated_release(stated.pop("files"), stated), signer))
@@ -273,7 +256,6 @@ def nothing(_: Any) -> None:
 
 
 def replay(change: Change) -> Change:
-    """Change the replay block of a record."""
     return lambda record: change(record["replay"])
 
 
@@ -287,34 +269,34 @@ def both(*changes: Change) -> Change:
     return change
 
 
-def assert_caught(version: Version, rules: set[int], says: str) -> None:
+def assert_caught(version: Version, rules: set[int], says: str = "", *, where: str = "", field: str = "") -> None:
     """Assert that `verify` passes none of these rules, that one of them has a finding, and what some finding says."""
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert not report.ok
     assert rules <= {check.rule for check in report.checks if not check.passed}, report.findings
     assert rules & broken(report), report.findings
     assert says in "\n".join(map(str, report.findings))
+    assert not where or where in named(report), report.findings
+    assert any(field in each.field for each in report.findings), report.findings
     assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
 
 
+def assert_caught_by_deep(version: Version, says: str = "") -> None:
+    """Assert that a version passes the quick rules, that `deep` breaks rule 11 alone, and what its finding says."""
+    version.assert_verifies()
+    report = version.verify(deep=True)
+    assert broken(report) == {11}, report.findings
+    assert says in str(report.findings[0])
+
+
 def of_kind(entries: list[Json], kind: str) -> Json:
-    """Return the body of the first entry of a kind."""
     body: Json = next(entry["body"] for entry in entries if entry["kind"] == kind)
     return body
 
 
 @dataclass(frozen=True)
 class Forgery:
-    """What a publisher changes and signs again, the rules that it breaks, and what the findings say of it.
-
-    Args:
-        rules: rules of verification that must be broken; others may be too, since words and losses follow from the
-            record.
-        says: what some finding says.
-        record: changes record.json.
-        journal: changes the run's entries.
-        files: changes data and measurements, before digests are made anew.
-    """
+    """What a publisher changes and signs again, the rules that it breaks, and what the findings say of it."""
 
     rules: set[int]
     says: str = ""
@@ -323,10 +305,9 @@ class Forgery:
     files: Callable[[Path], object] = lambda folder: None
 
     def check_found(self, version: Version) -> None:
-        """Forge a version, and assert that `verify` finds it out."""
         self.files(version.folder)
         forge(version, record=self.record, journal=self.journal)
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
         assert not report.ok
         told = "\n".join(map(str, report.findings))
         assert self.rules <= broken(report), told

@@ -13,8 +13,7 @@ BOMB = 2**26
 
 def bomb(table: pa.Table) -> bytes:
     """Put a label of 64 MB of one letter into a table, and let the footer say that all of it is small."""
-    labels = table.column(0).cast(pa.string()).to_pylist()
-    column = pa.array(["x" * BOMB, *labels[1:]], pa.string())
+    column = pa.array(["x" * BOMB, *table.column(0).cast(pa.string()).to_pylist()[1:]], pa.string())
     sink = io.BytesIO()
     pq.write_table(
         table.set_column(0, table.column_names[0], column), sink, compression="zstd", write_statistics=False

@@ -15,9 +15,8 @@ import pytest
 from privacy.accounting.events import ExponentialMechanism
 from privacy.snapshots.snapshot_values import SnapshotValues
 from privacy.statistics.plan import StatisticsPlan
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, edit_table, set_cell
-from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows
 from tests.worlds.versions import Worlds
 
 TABLES = """[
@@ -31,12 +30,7 @@ def laplace() -> StatisticsScenario:
     return replace(of_tables(TABLES, release="choices"), formats="[parquet, csv]")
 
 
-def three_rows() -> StatisticsScenario:
-    """Gaussian noise beside choices, replace_one, three rows a unit; Parquet in parts."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
-
-
-BOTH = pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+BOTH = pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 
 
 @pytest.mark.long
@@ -44,8 +38,7 @@ BOTH = pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["lapl
 def test_a_version_with_chosen_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     """The published values are the chosen ones, within their intervals; the median stands under its own name."""
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     table = pq.read_table(version.folder / "data/ward.parquet").to_pydict()
     draws = [draw for draw in version.words["ledger.draws"] if draw["event"]["kind"] == "exponential_mechanism"]
     assert [draw["quantiles"] for draw in draws] == [["0.1", "0.5", "0.975"], ["0.25"]]
@@ -83,8 +76,7 @@ def test_the_values_of_a_snapshot_are_those_of_its_rows(tmp_path: Path) -> None:
     assert bills[:, 1].tolist() == wanted[0].tolist()
     assert bills[:, 2].tolist() == wanted[1].tolist()
     assert ages[:, 2].sum() == scenario.frame()["age"].drop_nulls().len()
-    order = np.lexsort((ages[:, 1], ages[:, 0]))
-    assert (order == np.arange(len(ages))).all()
+    assert (np.lexsort((ages[:, 1], ages[:, 0])) == np.arange(len(ages))).all()
     assert 0 <= ages[:, 1].min() <= ages[:, 1].max() <= 99
 
 

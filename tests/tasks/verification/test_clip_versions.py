@@ -17,9 +17,8 @@ import pytest
 from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
-from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows
 from tests.worlds.versions import Version, Worlds, broken
 
 TABLES = """[
@@ -34,12 +33,7 @@ def laplace() -> StatisticsScenario:
     return replace(of_tables(TABLES, release="clips", epsilon="4"), formats="[parquet, csv]")
 
 
-def three_rows() -> StatisticsScenario:
-    """Gaussian noise, replace_one, three rows a unit; Parquet in parts."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
-
-
-BOTH = pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+BOTH = pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 
 
 def replayed(version: Version) -> Json:
@@ -57,8 +51,7 @@ def test_a_version_with_private_clips_verifies_and_says_what_they_cost(
     worlds: Worlds, scenario: StatisticsScenario
 ) -> None:
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     draws = draws_of(version)
     assert list(draws)[:2] == [AGES, BILLS]
     clips = replayed(version)["clips"]
@@ -202,10 +195,8 @@ def test_a_forged_clip_is_found(worlds: Worlds, tmp_path: Path, name: str) -> No
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version = forge(worlds.published(laplace()).copy(tmp_path / "v"))
+    version.assert_verifies()
 
 
 @pytest.mark.long
@@ -215,15 +206,14 @@ def test_an_end_that_is_no_number_is_a_finding(worlds: Worlds, tmp_path: Path, e
     texts = ("", "NaN", "Infinity", "-0", "9" * 400, "1e999999999", "1.0", "abc")
     changes = [change(place, **{end: text}) for text in texts for change, place in ((addends, 2), (clip, 0))]
     for number, change in enumerate(changes):
-        version = worlds.published(laplace()).copy(tmp_path / str(number))
-        forge(version, record=change)
-        assert broken(verify(version.folder, public_key=version.key)), number
+        version = forge(worlds.published(laplace()).copy(tmp_path / str(number)), record=change)
+        assert broken(version.verify()), number
 
 
 @pytest.mark.long
 def test_a_table_of_few_rows_keeps_the_whole_bounds(tmp_path: Path, worlds: Worlds) -> None:
     """Nothing is found among three rows; other noise than this may make them look like many."""
     version = worlds.published(replace(laplace(), rows=3, release="few"))
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
     ends = [(each["low"], each["high"]) for each in replayed(version)["clips"]]
     assert ends == [("0", "99"), ("0", "900"), ("0", "900")]

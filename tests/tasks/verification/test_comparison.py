@@ -29,8 +29,7 @@ def test_a_copy_contradicts_nothing(mine: Version, tmp_path: Path) -> None:
 
 def test_two_versions_of_one_number_are_found(mine: Version, tmp_path: Path) -> None:
     """Both hold by themselves, signed by the publisher; side by side they do not."""
-    theirs = mine.copy(tmp_path / "theirs" / "town" / "v1")
-    forge(theirs)
+    theirs = forge(mine.copy(tmp_path / "theirs" / "town" / "v1"))
     findings, _ = compare_folders(mine.folder, theirs.folder, public_key=mine.key)
     fields = [finding.field for finding in findings]
     assert any(field.startswith("journal") for field in fields)

@@ -14,7 +14,6 @@ import pytest
 from contracts.domains.distinct_counts import DistinctCount
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.distinct_counts import gaussian, laplace, of_keys
 from tests.worlds.private_keys import COMMON, KeyScenario
@@ -29,8 +28,7 @@ OF_WARDS = {"units": 1, "note": 2, "floor": 3}
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
     """Both adjacencies, texts and declared columns, a survey weight and selected keys beside."""
-    version = worlds.published(scenario())
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = worlds.published(scenario()).verify(deep=True)
     assert report.ok, report.findings
     assert not [check for check in report.checks if check.skipped]
 
@@ -197,15 +195,12 @@ def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
     version: Version = worlds.published(laplace()).copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version).assert_verifies()
 
 
 def test_pages_say_what_was_told_apart(worlds: Worlds) -> None:
     """Each statistic by its name, what is a value, and what is known to be wrong."""
-    folder = worlds.published(laplace()).folder
-    page = " ".join((folder / "record.html").read_text().split())
+    page = " ".join((worlds.published(laplace()).folder / "record.html").read_text().split())
     for words in (
         "<b>privacy units</b>",
         "<b>different values of note</b>",

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verify import verify
-from tests.tasks.verification.forgery import Forgery, Json, load, set_cell
+from tests.tasks.verification.forgery import Forgery, load, set_cell
 from tests.worlds.statistics import StatisticsScenario, of_tables
 from tests.worlds.versions import Worlds
 
@@ -29,8 +28,7 @@ def sizes() -> StatisticsScenario:
 def test_a_version_verifies_and_its_sizes_are_near_those_of_the_rows(worlds: Worlds) -> None:
     """Intervals are about the noise: that of all rows holds the size of the frame, or is 10 times too narrow."""
     version, frame = worlds.published(sizes()), sizes().frame()
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     draws = load(version.folder / "record.json")["replay"]["draws"]
     assert [each["event"]["moves"] for each in draws] == [[99 * 99], [1800 * 99], [160 * 160]]
     weights = np.floor(np.clip(np.nan_to_num(frame["bill"].to_numpy()), 0, 400) / 2.5 + 0.5)
@@ -55,17 +53,13 @@ def test_the_record_and_the_page_say_what_it_is(worlds: Worlds) -> None:
     assert "where weights are about a quarter of their clip" in page
 
 
-def _moves(record: Json) -> None:
-    record["replay"]["draws"][0]["event"].update(moves=[99])
-
-
-def _unweighted(record: Json) -> None:
-    record["replay"]["draws"][0]["addends"].pop("weight")
-
-
 FORGERIES = {
-    "squares that move by one weight": Forgery({6}, record=_moves, says="[9801]"),
-    "a weight that is not weighted": Forgery({6}, record=_unweighted, says="[99]"),
+    "squares that move by one weight": Forgery(
+        {6}, record=lambda record: record["replay"]["draws"][0]["event"].update(moves=[99]), says="[9801]"
+    ),
+    "a weight that is not weighted": Forgery(
+        {6}, record=lambda record: record["replay"]["draws"][0]["addends"].pop("weight"), says="[99]"
+    ),
     "another size": Forgery({9}, files=lambda folder: set_cell(folder / WARD, "effective_size_age", 0, 1.0)),
     "a narrower end": Forgery({9}, files=lambda folder: set_cell(folder / ALL, "effective_size_bill_low", 0, 99.0)),
 }

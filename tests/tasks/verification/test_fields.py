@@ -12,7 +12,6 @@ import pytest
 from tasks.records.explanation import published_explanation
 from tasks.verification.outcomes import NOT_COMPARED
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
-from tasks.verify import verify
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
 from tests.worlds.classifiers import dp_sgd
@@ -166,8 +165,7 @@ def test_each_leaf_of_the_record_that_is_changed_is_found_or_is_the_publishers_w
     version = worlds.published(KINDS[kind](), here=True).copy(tmp_path / "v")
     forge(version, record=lambda r: told(r, "software.code", "f" * 64))
     record = load(version.folder / "record.json")
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     unnoticed, groups = [], set[str]()
     for path in leaves(record):
         group = OF_ALL_KINDS.get(str(path[1])) if path[0] == "replay" else None
@@ -175,7 +173,7 @@ def test_each_leaf_of_the_record_that_is_changed_is_found_or_is_the_publishers_w
             continue
         groups |= {group} if group else set()
         forge(version, record=lambda r, path=path: (r.clear(), r.update(at(record, path, changed))))
-        if verify(version.folder, public_key=version.key).ok:
+        if version.verify().ok:
             unnoticed.append(path)
     assert set(unnoticed) == {("auditor_commitment",), *UNCONFIRMED.get(kind, ())}  # rule 12 is about the first
 
@@ -184,7 +182,7 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     """A value that joins it is a decision: each is a fact that no other file of the version holds."""
     kind, version = published
     record = load(version.folder / "record.json")
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     own, about = OWN_FIELDS.get(kind, set()), record["declarations"]["about"]
     declared = {f"declarations.about.{name}" for name in about} | {f"declarations.fields.{name}" for name in own}
     weighty = [name for name in report.word if name.startswith("that ")]
@@ -216,7 +214,7 @@ def test_a_declaration_that_is_changed_passes_and_is_listed(tables: Version, tmp
     """Everybody who reads the report sees that it is the publisher's word, whatever it says now."""
     version = tables.copy(tmp_path / "v")
     with_words(version, lambda record: told(record, "source.select", "SELECT 1"))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert "declarations.source.select" in report.word
 
@@ -229,11 +227,11 @@ def test_a_field_that_follows_from_the_version_is_not_declared(tables: Version, 
         record["declarations"]["fields"][path] = "P[T gives S] <= exp(0.1) P[T' gives S]"
 
     with_words(version, declare)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {10}
     assert f"declarations.fields.{path}" in {finding.field for finding in report.findings}
     with_words(version, lambda record: told(record, "software.code", "f" * 64))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert NOT_COMPARED in report.cannot_tell
     assert [finding.field for finding in report.findings] == [f"declarations.fields.{path}"]
 
@@ -242,7 +240,7 @@ def test_words_by_other_code_are_explained_by_this_one(tables: Version, tmp_path
     """Pages are not compared then; what people are told here follows from the same statement all the same."""
     version = tables.copy(tmp_path / "v")
     with_words(version, lambda record: told(record, "software.code", "f" * 64))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     assert all(name in NOT_COMPARED for name in {*DESCRIPTIONS, *FIXED_FILES})

@@ -39,8 +39,7 @@ def test_each_field_of_an_entry_that_is_changed_is_found_or_is_the_publishers_wo
 ) -> None:
     """One by one, chained and signed again by the publisher; the first entry of a kind stands for the others."""
     version = worlds.published(first(), here=True).copy(tmp_path / "v")
-    with_others = version.copy(tmp_path / "w")
-    forge(with_others, record=lambda r: told(r, "software.code", "f" * 64))  # by other code, so that no page helps
+    with_others = forge(version.copy(tmp_path / "w"), record=lambda r: told(r, "software.code", "f" * 64))
     report = verify(with_others.folder, public_key=version.key)
     assert report.ok, report.findings
     assert {name for name in report.word if name.startswith("journal.")} == WORD
@@ -55,8 +54,7 @@ def test_each_field_of_an_entry_that_is_changed_is_found_or_is_the_publishers_wo
             body = of_kind(entries, str(path[0]))
             body.update(at(body, path[1:], otherwise))
 
-        forged = with_others.copy(tmp_path / "-".join(map(str, path)))
-        forge(forged, journal=edit)
+        forged = forge(with_others.copy(tmp_path / "-".join(map(str, path))), journal=edit)
         if verify(forged.folder, public_key=version.key).ok:
             unnoticed.add(".".join(("journal", *(step for step in path if isinstance(step, str)))))
     assert unnoticed == WORD - {"journal.at", "journal.charge_reserved.parts.returnable"}  # nothing was taken before

@@ -14,9 +14,8 @@ import pytest
 from contracts.domains.value_sums import LoneSum, ValueMoments
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, edit_table, forge, set_cell
-from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows
 from tests.worlds.versions import Worlds
 
 TABLES = """[
@@ -33,17 +32,11 @@ def laplace() -> StatisticsScenario:
     return replace(of_tables(TABLES, release="moments"), formats="[parquet, csv]")
 
 
-def three_rows() -> StatisticsScenario:
-    """Gaussian noise, replace_one, three rows a unit; Parquet in parts."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     table = pl.read_parquet(version.folder / "data/ward.parquet")
     assert table["variance_age"].is_between(0, 99**2 / 4).all()
     assert (table["variance_age_low"] <= table["variance_age"]).all()
@@ -64,14 +57,13 @@ def test_where_nothing_counts_rows_no_cell_is_called_empty(worlds: Worlds) -> No
 
 def test_cells_that_hold_nobody_have_no_deviation(worlds: Worlds) -> None:
     """Ages from 75 on are excluded among children."""
-    version = worlds.published(laplace())
-    rows = pl.read_parquet(version.folder / "data/zeros.parquet").rows(named=True)
+    rows = pl.read_parquet(worlds.published(laplace()).folder / "data/zeros.parquet").rows(named=True)
     (empty,) = [row for row in rows if row["ward"] == "children" and str(row["age"]).startswith("75")]
     assert [empty[f"sd_bill{end}"] for end in ("_low", "", "_high")] == [None, None, None]
     assert [empty[f"sum_bill{end}"] for end in ("_low", "", "_high")] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 def test_what_is_drawn_are_the_sums_of_the_rows(tmp_path: Path, scenario: StatisticsScenario) -> None:
     """Of the frame itself: values clipped and rounded, missing bills 0, missing ages apart."""
     spec, contract, plan, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
@@ -166,7 +158,5 @@ def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version = forge(worlds.published(laplace()).copy(tmp_path / "v"))
+    version.assert_verifies()

@@ -16,7 +16,6 @@ from tasks.records.page.language import languages, page_name
 from tasks.records.software import software
 from tasks.verification import pages
 from tasks.verification.outcomes import ALL_RULES, NOT_COMPARED, PAGES_NOT_COMPARED, CheckerTerms
-from tasks.verify import verify
 from tests.console.conftest import said as typed
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.forgery import Json, as_forged, describe_again, edit, forge, told
@@ -47,13 +46,7 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory, worlds: Worlds) -> Version:
-    version = worlds.published(first(), here=True)
-    return as_forged(version.copy(tmp_path_factory.mktemp("forged") / "v"))
-
-
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
+    return as_forged(worlds.published(first(), here=True).copy(tmp_path_factory.mktemp("forged") / "v"))
 
 
 def replaced(pattern: str, by: str) -> Callable[[str], str]:
@@ -72,12 +65,12 @@ def replaced(pattern: str, by: str) -> Callable[[str], str]:
 def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_path: Path, worlds: Worlds) -> None:
     """From the published folder alone, compared byte for byte; a page that is changed by one space is found."""
     version = worlds.published(KINDS[kind](), here=True)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert NOT_COMPARED not in report.cannot_tell
     version = version.copy(tmp_path / "copy")
     forge(version, record=lambda record: told(record, "software.code", "f" * 64))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     forge(version, record=lambda record: told(record, "software.code", software().code))
@@ -85,12 +78,11 @@ def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_pat
         page = version.folder / name
         page.write_text(page.read_text().replace("</main>", "</main> "))
     forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert named(report) >= set(map(page_name, languages()))
+    assert named(version.verify()) >= set(map(page_name, languages()))
 
 
 def test_pages_of_a_period_render_the_same_again(of_a_quarter: Version) -> None:  # noqa: F811
-    report = verify(of_a_quarter.folder, public_key=of_a_quarter.key)
+    report = of_a_quarter.verify()
     assert report.ok, report.findings
     assert NOT_COMPARED not in report.cannot_tell
 
@@ -112,7 +104,7 @@ def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version,
     page = version.folder / name
     page.write_text(change(page.read_text(encoding="utf-8")), encoding="utf-8")
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {10}
     assert ALL_RULES[9].code == "descriptions"
     [finding] = report.findings
@@ -123,8 +115,7 @@ def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version,
 def test_a_page_that_does_not_follow_a_record_that_was_changed_is_found(version: Version) -> None:
     """A declared word is changed in the record, and everything but the pages made again."""
     forge(version, record=lambda record: told(record, "source.select", "SELECT another"))
-    report = verify(version.folder, public_key=version.key)
-    assert named(report) == set(map(page_name, languages()))
+    assert named(version.verify()) == set(map(page_name, languages()))
 
 
 @pytest.mark.parametrize("path", ["code", "platform", "packages"])
@@ -133,11 +124,10 @@ def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Ve
 
     def change(record: Json) -> None:
         software = record["declarations"]["software"]
-        packages = {**software["packages"], "jinja2": "1.0"}
-        software[path] = packages if path == "packages" else "f" * 64
+        software[path] = {**software["packages"], "jinja2": "1.0"} if path == "packages" else "f" * 64
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     assert "not compared, go by the statement" in NOT_COMPARED
@@ -184,7 +174,7 @@ def test_a_publisher_that_names_other_code_cannot_put_a_script_into_a_page(
     page.write_text(before.replace(at, by, 1), encoding="utf-8")
     assert page.read_text(encoding="utf-8") != before
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {10}
     assert [finding.where for finding in report.findings] == [name]
 
@@ -198,7 +188,7 @@ def test_pages_that_another_version_made_fail_a_strict_check_and_the_verdict_nam
     """
     honest = {name: (version.folder / name).read_bytes() for name in map(page_name, languages())}
     forge(version, record=lambda record: told(record, "software.packages", {"jinja2": "1.0"}))
-    before = verify(version.folder, public_key=version.key, terms=CheckerTerms(page="record.html")).page
+    before = version.verify(terms=CheckerTerms(page="record.html")).page
     (version.folder / "record.html").write_text("<p>epsilon = 0.01, perfectly safe</p>")
     forge(version)
     (tmp_path / "key.pub").write_text(version.key + "\n")
@@ -247,7 +237,7 @@ def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, k
     page = version.folder / "croissant.json"
     page.write_text(json.dumps(json.loads(page.read_text()) | {key: value}), encoding="utf-8")
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {10}
     assert [(finding.where, finding.field) for finding in report.findings] == [("croissant.json", key)]
 
@@ -264,7 +254,7 @@ def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(vers
         part.update({key: f"{value}1" for key, value in part.items() if f"{at}{key}" in words})
     page.write_text(json.dumps(entry), encoding="utf-8")
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {10}
     assert {finding.field for finding in report.findings} == words
 
@@ -273,7 +263,7 @@ def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(vers
 def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
     (version.folder / name).unlink()
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert not report.ok
     assert {finding.found for finding in report.findings} <= {"nothing", f"no {name}"}
 
@@ -283,7 +273,7 @@ def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
 def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object) -> None:
     """Values of a form that no template expects; whatever rendering raises is a finding, and never a traceback."""
     forge(version, record=lambda record: told(record, path, value))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert not report.ok
     assert [each.rule for each in report.checks] == list(range(1, 11))
 
@@ -306,7 +296,7 @@ def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatc
     describe_again(version.folder)
     forge(version)
     started = time.monotonic()
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert time.monotonic() - started < 60
     assert not report.ok
 
@@ -315,5 +305,5 @@ def test_the_work_that_a_record_makes_is_counted_before_it_is_done(
     version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "_TERMS_PER_BYTE", 10**9)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert {(f.where, f.field) for f in report.findings} == {("record.json", "what its numbers ask for")}

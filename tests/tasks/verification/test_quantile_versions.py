@@ -13,9 +13,8 @@ import pytest
 from contracts.domains.value_trees import ValueTree
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, edit_table, forge, set_cell
-from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows
 from tests.worlds.versions import Worlds
 
 TABLES = """[
@@ -30,17 +29,11 @@ def laplace() -> StatisticsScenario:
     return replace(of_tables(TABLES, release="quantiles"), formats="[parquet, csv]")
 
 
-def three_rows() -> StatisticsScenario:
-    """Gaussian noise, replace_one, three rows a unit; Parquet in parts."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     table = pq.read_table(version.folder / "data/ward.parquet").to_pydict()
     for name in ("q10_age", "q50_age", "q97.5_age"):
         for low, value, high in zip(table[f"{name}_low"], table[name], table[f"{name}_high"], strict=True):
@@ -51,14 +44,13 @@ def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsS
 
 def test_cells_that_hold_nobody_have_no_quantile(worlds: Worlds) -> None:
     """Ages from 75 on are excluded among children."""
-    version = worlds.published(laplace())
-    rows = pq.read_table(version.folder / "data/zeros.parquet").to_pylist()
+    rows = pq.read_table(worlds.published(laplace()).folder / "data/zeros.parquet").to_pylist()
     (empty,) = [row for row in rows if row["ward"] == "children" and str(row["age"]).startswith("75")]
     assert [empty[f"q50_bill{end}"] for end in ("_low", "", "_high")] == [None, None, None]
     assert empty["near_zero"]
 
 
-@pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 def test_a_row_moves_one_node_of_each_level(tmp_path: Path, scenario: StatisticsScenario) -> None:
     """The levels count the same rows, missing values stand beside them; the event is that of so many marginals."""
     spec, contract, plan, ledger = scenario.prepared_of(tmp_path, StatisticsPlan)
@@ -88,8 +80,7 @@ def test_leaves_count_the_rows_of_their_intervals(tmp_path: Path) -> None:
     table = scenario.taken(tmp_path, spec, contract)
     (tree,) = [draw.addends for draw in plan.of_table("all") if isinstance(draw.addends, ValueTree)]
     (handle,) = SnapshotSums(table, contract).sums((), [tree])
-    bills = np.nan_to_num(scenario.frame()["bill"].to_numpy())
-    offsets = np.round(np.clip(bills, 0, 500) / 2.5)
+    offsets = np.round(np.clip(np.nan_to_num(scenario.frame()["bill"].to_numpy()), 0, 500) / 2.5)
     ends = [(tree.first(leaf), tree.last(leaf)) for leaf in range(tree.leaves)]
     wanted = [int(((offsets >= first) & (offsets <= last)).sum()) for first, last in ends]
     assert handle._read()[-tree.leaves :].tolist() == wanted
@@ -137,7 +128,5 @@ def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version = forge(worlds.published(laplace()).copy(tmp_path / "v"))
+    version.assert_verifies()

@@ -15,10 +15,9 @@ import pytest
 from contracts.domains.value_sums import LoneSum
 from privacy.snapshots.snapshot_sums import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, forge, set_cell
 from tests.worlds.private_keys import gaussian as by_notes
-from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows
 from tests.worlds.versions import Worlds
 
 TABLES = """[
@@ -32,11 +31,6 @@ UNITS = "{unit: {kind: id, scope: block, column: patient, max_rows_per_unit: 3},
 def laplace() -> StatisticsScenario:
     """Three stays of a patient; Parquet and CSV."""
     return replace(of_tables(TABLES, release="quotas", privacy=UNITS, unit="patient"), formats="[parquet, csv]")
-
-
-def replaced() -> StatisticsScenario:
-    """Gaussian noise, replace_one."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
 
 
 def of_rows() -> StatisticsScenario:
@@ -53,11 +47,10 @@ def of_keys() -> StatisticsScenario:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scenario", [laplace(), replaced(), of_rows()], ids=["laplace", "gaussian", "rows"])
+@pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES), of_rows()], ids=["laplace", "gaussian", "rows"])
 def test_a_version_verifies_and_says_its_quotas(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     record = (version.folder / "record.json").read_text()
     stated = [draw.get("addends", {}).get("per_unit") for draw in json.loads(record)["replay"]["draws"]]
     assert [each for each in stated if each is not None] == ["400", "70", "300", "100"]
@@ -67,8 +60,7 @@ def test_a_version_verifies_and_says_its_quotas(worlds: Worlds, scenario: Statis
 @pytest.mark.long
 def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds) -> None:
     version = worlds.published(of_keys())
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     found = {name: pl.read_parquet(version.folder / f"data/{name}.parquet") for name in ("note", "ward")}
     sums = [table["sum_bill_clipped"].sum() for table in found.values()]
     # At an epsilon of 8 each has noise of a few thousand; some 350,000 are left of 800,000.
@@ -105,7 +97,6 @@ def _product(record: Json) -> Json:
 
 
 def _quota(*, addends: Any = None, moves: list[int] | None = None, product: Any = None) -> Callable[[Json], object]:
-    """Change what is said of the quota: in the draw, in its event, in the product."""
 
     def change(record: Json) -> None:
         if addends is not None:
@@ -143,7 +134,5 @@ def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
-    version = worlds.published(laplace()).copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version = forge(worlds.published(laplace()).copy(tmp_path / "v"))
+    version.assert_verifies()

@@ -135,8 +135,7 @@ def test_refinement_keeps_the_total_and_the_structural_zeros() -> None:
     assert counts.sum() == 20
     assert counts[3] == 0
     assert counts.min() >= 0
-    raw = again(noisy, zero, None, method="none").values.reshape(-1)
-    assert raw.tolist() == [4, 9, 3, 0, -6, 2]
+    assert again(noisy, zero, None, method="none").values.reshape(-1).tolist() == [4, 9, 3, 0, -6, 2]
     shrunk = again(noisy, contract(), 20, method="negative_l2", **{"lambda": "0.5"}, integers=False).values
     assert shrunk.sum() == pytest.approx(20)
 

@@ -23,7 +23,6 @@ from securesystemslib.signer import SSlibKey
 from privacy.ledger.entries import Entry
 from privacy.ledger.journal.signed_note import read_verifier_key
 from privacy.ledger.journal.signing import Signer, key_id
-from tasks.verify import verify
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load, sign_manifest
 from tests.worlds.versions import Version, broken
@@ -39,7 +38,6 @@ def statement_of(version: Version) -> Json:
 
 
 def restate(version: Version, change: Any) -> None:
-    """Change the statement without the key."""
     stated = statement_of(version)
     change(stated)
     payload = json.dumps(stated, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -145,17 +143,16 @@ def test_a_publisher_whose_predicate_says_more_than_the_record_is_found(
     was = statement_of(guild)["predicate"][field]
     value = "replace_one" if was == value else value
     forge(guild, manifest=lambda manifest: manifest.update({field: value}))
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert 5 in broken(report)
     assert ("record.json", field) in {(each.where, each.field) for each in report.findings}
 
 
 def test_a_statement_that_nobody_signed_or_somebody_else_is_found_by_name(guild: Version) -> None:
     restate(guild, lambda stated: stated["predicate"].update(epsilon="0.1"))
-    fields = {each.field for each in verify(guild.folder, public_key=guild.key).checks[1].findings}
-    assert fields == {"signatures, sig"}
+    assert {each.field for each in guild.verify().checks[1].findings} == {"signatures, sig"}
     sign_manifest(guild.folder, Signer(bytes(32)))
-    [finding] = verify(guild.folder, public_key=guild.key).checks[1].findings
+    [finding] = guild.verify().checks[1].findings
     assert (finding.field, finding.allowed) == ("signatures, keyid", f"{key_id(guild.key)}, the pinned key")
 
 
@@ -163,9 +160,9 @@ def test_a_second_signature_neither_helps_nor_harms_but_for_the_manifest_s_own_d
     """The envelope holds with it; the journal names the manifest that was published, so rule 4 finds the change."""
     other = {"keyid": "0" * 16, "sig": b64encode(bytes(64)).decode()}
     edit(guild.folder / "MANIFEST.json", lambda m: m["signatures"].append(other))
-    assert broken(verify(guild.folder, public_key=guild.key)) == {4}
+    assert broken(guild.verify()) == {4}
     edit(guild.folder / "MANIFEST.json", lambda m: m["signatures"].pop(0))
-    assert 2 in broken(verify(guild.folder, public_key=guild.key))
+    assert 2 in broken(guild.verify())
 
 
 @pytest.mark.parametrize(
@@ -181,5 +178,4 @@ def test_a_second_signature_neither_helps_nor_harms_but_for_the_manifest_s_own_d
 )
 def test_an_envelope_of_another_form_is_refused_by_its_field(guild: Version, change: Any, found: str) -> None:
     edit(guild.folder / "MANIFEST.json", change)
-    fields = {each.field for each in verify(guild.folder, public_key=guild.key).checks[1].findings}
-    assert found in fields
+    assert found in {each.field for each in guild.verify().checks[1].findings}

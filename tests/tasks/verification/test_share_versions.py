@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, forge, load
+from tests.tasks.verification.forgery import Json, assert_caught, forge, load
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
-from tests.worlds.versions import Worlds, broken
+from tests.worlds.versions import Worlds
 
 TABLES = "[{by: [ward], of: [count, {mean: age}]}, {by: [], of: [{sum: bill}, {quantiles: [0.5], of: age}]}]"
 
@@ -26,18 +25,14 @@ LAPLACE = shared("laplace", of_tables(TABLES))
 @pytest.mark.parametrize("scenario", [LAPLACE, shared("gaussian", gaussian())], ids=["laplace", "gaussian"])
 def test_a_version_with_optimal_shares_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     assert load(version.folder / "record.json")["replay"]["product"]["split"] == "optimal"
 
 
 def test_noise_of_other_shares_is_found(worlds: Worlds, tmp_path: Path) -> None:
     """A record that says that tables shared by weight has draws whose noise does not fit."""
-    version = worlds.published(LAPLACE).copy(tmp_path / "v")
-    forge(version, record=_by_weight)
-    report = verify(version.folder, public_key=version.key)
-    assert 6 in broken(report), report.findings
-    assert any("the share of the charge" in str(each) for each in report.findings)
+    version = forge(worlds.published(LAPLACE).copy(tmp_path / "v"), record=_by_weight)
+    assert_caught(version, {6}, "the share of the charge")
 
 
 def _by_weight(record: Json) -> None:

@@ -126,8 +126,7 @@ def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder:
 
 def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(folder: Path, ledger: Ledger) -> None:
     """Its checkpoint has seen more than theirs: the later proof of v1 says nothing about that of v2."""
-    run_key = ledger.versions("town")[0].run_key
-    later = ledger.prove(run_key, SIGNER)
+    later = ledger.prove(ledger.versions("town")[0].run_key, SIGNER)
     assert proof_head(later).size >= proof_head(load(proof_of(folder, 2))).size
     proof_of(folder, 1).write_bytes(readable_json(later))
     for number in (1, 2):
@@ -220,8 +219,7 @@ def test_an_account_never_holds_less_than_the_charge_before_left_on_it(
 
 def test_what_stands_on_an_account_and_may_be_given_back_is_written_into_the_charge(tmp_path: Path) -> None:
     """Two charges at once, and the first is given back: the second said that this could come."""
-    scenario = first()
-    facts = scenario.run(tmp_path)
+    facts = first().run(tmp_path)
     opened = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws")
     request = facts.charge.request
     for key in ("waiting", "after it"):

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, edit_table
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 from tests.worlds.synthetic_rows import STAY
@@ -50,9 +49,7 @@ def version(worlds: Worlds) -> Version:
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
 def test_a_version_with_suppressed_cells_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
-    made = worlds.published(scenario)
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
+    worlds.published(scenario).assert_verifies(deep=True)
 
 
 def suppressed(version: Version, name: str) -> Any:

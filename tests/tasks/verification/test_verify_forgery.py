@@ -13,7 +13,6 @@ from contracts.canonical import readable_json
 from contracts.release.tables.product import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.ledger.journal.signing import Signer
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import FORGERIES, MEASURED
 from tests.tasks.verification.forgery import (
     Change,
@@ -36,10 +35,8 @@ from tests.worlds.versions import SEED, Version, broken
 @pytest.mark.parametrize("name", ["town", "guild", "extract"])
 def test_the_forger_s_tools_alone_change_nothing(versions: dict[str, Version], tmp_path: Path, name: str) -> None:
     """Re-signed and re-chained without a change, a version passes: what is caught below is caught for its content."""
-    version = versions[name].copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version = forge(versions[name].copy(tmp_path / "v"))
+    version.assert_verifies()
 
 
 @pytest.mark.parametrize("name", FORGERIES)
@@ -50,7 +47,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(
     version = versions[forgery.of].copy(tmp_path / "v")
     forgery.files(version.folder)
     forge(version, record=forgery.record, journal=forgery.journal, manifest=forgery.manifest)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == forgery.rules, report.findings
     assert not report.ok
     assert forgery.says in "\n".join(map(str, report.findings))
@@ -78,7 +75,7 @@ def test_a_catalogue_entry_that_describes_other_files_is_caught(
     entries = [proven["entry"] for proven in load(version.folder / "PROOF.json")["entries"]]
     of_kind(entries, "version_published")["manifest"] = digest
     (version.folder / "PROOF.json").write_bytes(readable_json(prove(entries, version.signer)))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert {check.rule for check in report.checks if not check.passed} == {10}
     assert {finding.where for finding in report.findings} == {"croissant.json"}
 
@@ -96,7 +93,7 @@ def test_what_verify_cannot_tell_it_does_not_claim(versions: dict[str, Version],
         set_cell(path, column, 0, zeroth)
         set_cell(path, column, 1, after)
     rewrite_refinement(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert any("noisy values" in line for line in report.cannot_tell)
 
@@ -134,11 +131,10 @@ def rewrite_refinement(version: Version) -> None:
 
 
 def spoil_proof(version: Version, change: Change) -> set[str]:
-    """Change PROOF.json, and return the fields of the findings."""
     value = load(version.folder / "PROOF.json")
     change(value)
     (version.folder / "PROOF.json").write_bytes(readable_json(value))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {4}
     assert {finding.where for finding in report.findings} == {"PROOF.json"}
     return {finding.field.split(",")[0] for finding in report.findings}
@@ -187,6 +183,4 @@ def test_a_charge_that_was_returned_before_does_not_disturb(versions: dict[str, 
         body = {"run_key": charge["body"]["run_key"], "parts": parts, "salt": "0" * 64}
         entries[1:1] = [{**charge}, {"kind": "charge_returned", "at": charge["at"], "body": body}]
 
-    forge(version, journal=returned)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version, journal=returned).assert_verifies()

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.canonical import readable_json
 from tasks import verify as verification
-from tasks.verify import _Verification, verify
+from tasks.verify import _Verification
 from tests.tasks.verification.forgery import Json, forge, load, of_kind, proof_head, sign_manifest
 from tests.tasks.verification.parquet_bombs import BOMB, bomb
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
@@ -31,7 +31,7 @@ def test_a_file_of_another_version_in_the_place_of_what_was_drawn_is_found(
     [drawn] = [name for name in version.files if name.startswith("measurements/")]
     (version.folder / drawn).write_bytes((versions["extract"].folder / by).read_bytes())
     forge(version)
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert not report.ok
     assert drawn in named(report)
 
@@ -39,7 +39,7 @@ def test_a_file_of_another_version_in_the_place_of_what_was_drawn_is_found(
 @pytest.mark.parametrize("kind", [["discrete_laplace"], {}, None, 3])
 def test_an_event_of_no_known_form_in_the_charge_is_found(guild: Version, kind: Any) -> None:
     forge(guild, journal=lambda entries: of_kind(entries, "charge_reserved")["events"][0].update(kind=kind))
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert not report.ok
     assert "PROOF.json" in named(report) | {"PROOF.json" for f in report.findings if "charge" in f.allowed}
 
@@ -71,7 +71,7 @@ def test_whatever_a_check_raises_is_a_finding_of_its_rule_that_names_a_file(
 
     monkeypatch.setattr(_Verification, check, stop)
     online = "https://journal.example" if check == "_check_asked" else None
-    report = verify(guild.folder, public_key=guild.key, online=online)
+    report = guild.verify(online=online)
     rules, where = CHECKS[check]
     assert rules <= broken(report)
     told = [f for each in report.checks if each.rule in rules for f in each.findings]
@@ -86,7 +86,7 @@ def test_a_record_that_asks_for_too_many_terms_fails_the_rule_that_would_add_the
 ) -> None:
     """The bound counts terms, which follow from the record alone; here it is so low that an honest one passes it."""
     monkeypatch.setattr(verification, "MOST_TERMS", 10)
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert not report.ok
     told = [f for f in report.findings if f.field == "what its numbers ask for"]
     assert {each.rule for each in report.checks if set(told) & set(each.findings)} == {7}
@@ -100,8 +100,7 @@ def test_a_table_whose_pages_unpack_to_more_than_its_footer_says_is_not_unpacked
     path = guild.folder / name
     path.write_bytes(bomb(pq.read_table(path)))
     forge(guild)
-    report = verify(guild.folder, public_key=guild.key)
-    told = [f for f in report.findings if f.where == name and f.field == "unpacked size"]
+    told = [f for f in guild.verify().findings if f.where == name and f.field == "unpacked size"]
     assert told
     assert int(told[0].found.split()[0]) > BOMB
 
@@ -112,7 +111,7 @@ def test_a_checkpoint_that_is_no_earlier_one_is_not_listed_among_them(guild: Ver
     proof = load(path)
     own = {"size": proof_head(proof).size, "root": proof_head(proof).root, "path": []}
     path.write_bytes(readable_json({**proof, "earlier": [*proof["earlier"], own]}))
-    report = verify(guild.folder, public_key=guild.key)
+    report = guild.verify()
     assert broken(report) == {4}
     assert {(f.where, f.field) for f in report.findings} == {("PROOF.json", "earlier")}
 
@@ -173,4 +172,4 @@ def test_statements_of_any_form_raise_nothing_though_their_publisher_signs_them(
             proof: Json = load(version.folder / "PROOF.json")
             proof["entries"] = changed(proof["entries"], rng)
             (version.folder / "PROOF.json").write_bytes(readable_json(proof))
-        assert len(verify(version.folder, public_key=version.key).checks) == 10
+        assert len(version.verify().checks) == 10

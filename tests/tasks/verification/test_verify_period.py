@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks._periodic_place import make_periodic
 from benchmarks.orchestration import release_plainly
-from tasks.verify import verify
 from tests.tasks.verification.forgery import as_forged, forge, of_kind
 from tests.worlds.versions import Version, broken
 
@@ -62,13 +61,12 @@ def test_a_release_of_a_period_verifies(of_a_quarter: Version, tmp_path: Path) -
     """As it is, and with everything signed anew without a change."""
     version = as_forged(of_a_quarter.copy(tmp_path / "v"))
     for each in (of_a_quarter, version):
-        assert verify(each.folder, public_key=each.key).ok
+        assert each.verify().ok
 
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_period_that_was_not_charged_is_caught(of_a_quarter: Version, tmp_path: Path, name: str) -> None:
     record, journal, rules = FORGERIES[name]
-    version = of_a_quarter.copy(tmp_path / "v")
-    forge(version, record=record, journal=journal)
-    report = verify(version.folder, public_key=version.key)
+    version = forge(of_a_quarter.copy(tmp_path / "v"), record=record, journal=journal)
+    report = version.verify()
     assert broken(report) == rules, report.findings

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.domains.addends import WeightedCount
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, load, set_cell
-from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
+from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows
 from tests.worlds.versions import Worlds
 
 TABLES = """[
@@ -31,18 +30,12 @@ def laplace() -> StatisticsScenario:
     return replace(of_tables(TABLES, release="weighted"), formats="[parquet, csv]")
 
 
-def three_rows() -> StatisticsScenario:
-    """Gaussian noise, replace_one, three rows a unit; Parquet in parts."""
-    return replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {TABLES}}}")
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("scenario", [laplace(), three_rows()], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("scenario", [laplace(), three_rows(TABLES)], ids=["laplace", "gaussian"])
 def test_a_version_with_weights_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     """All rules; the moves of each draw are those of rows that weigh the largest weight."""
     version = worlds.published(scenario)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     draws = load(version.folder / "record.json")["replay"]["draws"]
     sides = [1] if scenario.delta == "0" else [3, 3]
     assert [each["event"]["moves"] for each in draws] == [

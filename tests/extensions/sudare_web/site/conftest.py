@@ -97,7 +97,6 @@ def _nobody_at_the_desk(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
 
 @pytest.fixture(scope="session")
 def app(site: Site) -> FastAPI:
-    """The site."""
     return make_app(site)
 
 

@@ -92,8 +92,7 @@ def test_segments_and_steps_carry_the_names_of_their_releases() -> None:
     state = AccountState(terms, 10**13, 66 * 10**11, "open")
     taken = (("a" * 40, 4 * 10**12), ("<b>small</b>", 25 * 10**11), ("tiny", 10**11))
     steps = (("2024-01-01T00:00:00", 6 * 10**12, "a" * 40), ("2024-01-02T00:00:00", 59 * 10**11, "tiny"))
-    drawn = str(segments(Burnt(steps, taken, ()), state, "words"))
-    names = re.findall(r"<p>([^<]*)</p>", drawn)
+    names = re.findall(r"<p>([^<]*)</p>", str(segments(Burnt(steps, taken, ()), state, "words")))
     assert names == ["a" * 40, "&lt;b&gt;small&lt;/b&gt;"]
     words = {"label": "words", "now": "now", "out": "out"}
     steep = str(burn_down(state, steps, None, words, datetime(2024, 1, 3, tzinfo=UTC)))

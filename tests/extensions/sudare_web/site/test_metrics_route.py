@@ -95,6 +95,4 @@ def test_a_line_of_another_form_is_named(tokens: tuple[Path, str], line: str) ->
 
 
 def test_a_file_that_is_not_there_is_refused_before_anything_is_served(shown: Shown, typed: Typed) -> None:
-    said = typed("serve", "--metrics-tokens", "missing.txt", at=shown.workspace)
-    assert said.code == 2
-    assert "allowed:" in said.err
+    typed("serve", "--metrics-tokens", "missing.txt", at=shown.workspace).assert_ended(2, "allowed:")

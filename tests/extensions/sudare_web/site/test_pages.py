@@ -175,8 +175,7 @@ def test_a_version_is_shown_with_its_guarantee_its_cost_and_its_status(client: T
         "age",
         "marital-status_x_sex_x_income",
     ]
-    page = client.get("/releases/adult-tables/v2").text
-    assert 'href="/releases/adult-tables/v3">v3</a>' in page
+    assert 'href="/releases/adult-tables/v3">v3</a>' in client.get("/releases/adult-tables/v2").text
 
 
 def test_every_file_is_served_as_it_was_published_and_nothing_else_is(client: TestClient, shown: Shown) -> None:
@@ -276,8 +275,7 @@ def test_a_manifest_that_is_not_the_published_one_hides_the_folder(shown: Shown,
     manifest.chmod(0o644)
     manifest.write_bytes(manifest.read_bytes() + b"\n")
     client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
-    page = client.get("/releases/adult-tables/v3")
-    assert "not the one that was published" in page.text
+    assert "not the one that was published" in client.get("/releases/adult-tables/v3").text
     assert client.get("/releases/adult-tables/v3/files/record.json").status_code == 404
 
 

@@ -45,16 +45,12 @@ def test_a_port_that_is_taken_is_named(shown: Shown, typed: Typed) -> None:
 
 
 def test_without_a_workspace_it_says_how_to_make_one(typed: Typed, tmp_path: Path) -> None:
-    said = typed("serve", "--workspace", str(tmp_path))
-    assert said.code == 2
-    assert "sudare init" in said.err
+    typed("serve", "--workspace", str(tmp_path)).assert_ended(2, "sudare init")
 
 
 def test_without_a_ledger_it_makes_none(shown: Shown, typed: Typed, tmp_path: Path) -> None:
     from tasks.storage.workspace.settings import Workspace
 
     bare = Workspace.create(tmp_path / "w")
-    said = typed("serve", at=bare)
-    assert said.code == 1
-    assert "there is no ledger" in said.err
+    typed("serve", at=bare).assert_ended(1, "there is no ledger")
     assert not (bare.private / "ledger.sqlite").exists()

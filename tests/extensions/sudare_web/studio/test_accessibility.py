@@ -26,7 +26,6 @@ PAGES = (
 
 
 def found_on(page: Page, made: Open, language: str) -> list[tuple[str, str, str, str]]:
-    """Every finding of every page."""
     found = []
     page.goto(made.entrance)
     page.wait_for_url("**/studio")

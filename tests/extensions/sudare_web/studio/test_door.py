@@ -166,8 +166,7 @@ def test_another_port_is_not_sent_the_session(
     """Cookies know no ports; a cookie jar that is in the studio sends another server nothing of it."""
     elsewhere, sent = thief
     with opened(tmp_path, None) as made:
-        jar = CookieJar()
-        browsing = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        browsing = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
         browsing.open(made.entrance, timeout=60).close()
         assert browsing.open(f"{made.root}/studio", timeout=60).status == 200
         for path in ("/", "/studio", "/s-", "/enter"):

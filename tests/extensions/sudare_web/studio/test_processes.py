@@ -49,12 +49,10 @@ def test_what_a_gate_found_in_the_rows_is_not_shown() -> None:
     finding = Finding(
         "rows.csv:7", "gate age-range", "the value 'secret' in 31 rows", "12 fields", "look: sudare check"
     )
-    answer = {"error": as_object(GateBroken([finding]))}
-    [told] = findings_in(answer)
+    [told] = findings_in({"error": as_object(GateBroken([finding]))})
     assert told["field"] == "gate age-range"
     assert not {"secret", "31", "rows.csv", "12"} & set(re.split(r"[^\w.]+", json.dumps(told)))
-    shown = findings_in({"error": as_object(SpecRefused([finding]))})
-    assert shown[0]["found"] == finding.found
+    assert findings_in({"error": as_object(SpecRefused([finding]))})[0]["found"] == finding.found
 
 
 @pytest.mark.parametrize(

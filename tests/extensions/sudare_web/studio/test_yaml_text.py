@@ -114,7 +114,6 @@ def test_the_fast_parser_marks_the_same_places(path: Path, line_end: str) -> Non
 
 
 def marks_of(text: str, loader: Any) -> list[tuple[int, int, int]]:
-    """List where each node of a text begins and ends."""
     waiting, found = [yaml.compose(text, Loader=loader)], []
     while waiting:
         node = waiting.pop()

@@ -11,7 +11,6 @@ import pytest
 
 from contracts.errors import SpecRefused
 from flows.request import read_request
-from tasks.verify import verify
 from tests.tasks.verification.forgery import edit_table, forge, load, set_cell
 from tests.worlds.spines import (
     WARDS,
@@ -62,7 +61,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
     """Both relations, with and without public totals; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
     for deep in (False, True):
-        report = verify(made.folder, public_key=made.key, deep=deep)
+        report = made.verify(deep=deep)
         assert report.ok, report.findings
         assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
@@ -97,10 +96,7 @@ def test_public_totals_are_exact_and_the_record_says_what_they_give_away(wings: 
     assert str(given).startswith("totals of level wing are exact and public (yearbook)")
     assert "change places costs at most twice" in str(given)
     assert str(wings.words["unprotected.quantities"][0]) == str(given)
-    assert (
-        "whether totals of places that are published exactly are public elsewhere"
-        in verify(wings.folder, public_key=wings.key).cannot_tell
-    )
+    assert "whether totals of places that are published exactly are public elsewhere" in wings.verify().cannot_tell
 
 
 def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floors: Version) -> None:
@@ -132,7 +128,7 @@ def test_a_floor_that_one_wing_lacks_is_empty_beside_exact_totals(patterns: Vers
     at = rows.filter((pl.col("floor") == "1") & (pl.col("ward") == "north")).get_column("index")[0]
     set_cell(forged.folder / "data/floor.wing.parquet", "count", int(at), 1)
     forge(forged)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert 9 in {check.rule for check in report.checks if check.findings}, report.checks
 
 
@@ -165,7 +161,7 @@ def test_csv_copies_hold_the_same_rows_and_are_checked(teams: Version, tmp_path:
     first, second, *rest = path.read_text().splitlines(keepends=True)
     path.write_text("".join([first, second.replace(second.rsplit(",", 1)[1], "99999\n"), *rest]))
     forge(forged)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert any(finding.where == "rows.ward.csv" or "rows.ward.csv" in finding.where for finding in report.findings)
 
 
@@ -198,7 +194,7 @@ def test_another_number_is_found(floors: Version, tmp_path: Path, file: str, col
     forged = floors.copy(tmp_path / "forged")
     set_cell(forged.folder / file, column, 0, 12345)
     forge(forged)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert rule in {check.rule for check in report.checks if check.findings}, report.checks
 
 
@@ -215,7 +211,7 @@ def test_another_tree_is_found(wings: Version, tmp_path: Path) -> None:
 
     edit_table(forged.folder / "data/places.parquet", moved)  # type: ignore[arg-type]
     forge(forged)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert not report.ok
     assert any(finding.where == "data/places.parquet" for finding in report.findings), report.findings
 

@@ -17,7 +17,6 @@ from privacy.accounting.key_selection import failures
 from privacy.grant.queries.key_counts import packed_counts
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verification.refinement_replay import values_sha256
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, load, set_cell
 from tests.worlds.private_keys import COMMON, MISSING, KeyScenario, counted, counted_units, pure
 from tests.worlds.versions import Version, Worlds
@@ -41,8 +40,7 @@ def table(version: Version) -> pl.DataFrame:
 @pytest.mark.parametrize("scenario", [counted, counted_units])
 def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
     """Laplace and Gaussian noise, pure and Rényi accounts, rows and units of three, different values beside."""
-    made = worlds.published(scenario(), here=True)
-    report = verify(made.folder, public_key=made.key, deep=True)
+    report = worlds.published(scenario(), here=True).verify(deep=True)
     assert report.ok, report.findings
     assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
@@ -110,8 +108,7 @@ def test_page_record_and_plan_say_what_the_draw_is(version: Version) -> None:
     page = (version.folder / "record.html").read_text()
     assert "others reach down to 1" in page
     assert "the key and its count from one draw" in page
-    told = version.words["ledger.account_epsilon"]
-    assert told["selections_after"] == "1e-6"
+    assert version.words["ledger.account_epsilon"]["selections_after"] == "1e-6"
     assert failures([]) == 0 < ATTO
 
 
@@ -121,11 +118,6 @@ def test_page_record_and_plan_say_what_the_draw_is(version: Version) -> None:
 def _draw(record: Json) -> Json:
     draw: Json = record["replay"]["draws"][0]
     return draw
-
-
-def _other_kind(record: Json) -> None:
-    draw = _draw(record)
-    draw.update({"kind": "keys", "shape": [], "measurements": None})
 
 
 def _other_key_with_its_digest(record: Json) -> None:
@@ -140,7 +132,9 @@ FORGERIES: dict[str, Forgery] = {
     "a key with a digest": Forgery({6}, record=_other_key_with_its_digest),
     "keys in another order": Forgery({6}, record=lambda record: _draw(record)["selected"].reverse()),
     "a key that no contract allows": Forgery({6}, record=lambda record: _draw(record)["selected"].append("x" * 41)),
-    "another kind of draw": Forgery({5}, record=_other_kind),
+    "another kind of draw": Forgery(
+        {5}, record=lambda record: _draw(record).update({"kind": "keys", "shape": [], "measurements": None})
+    ),
     "more coins of a unit": Forgery({6}, record=lambda record: _draw(record)["event"].update({"groups": 2})),
     "a count": Forgery({9}, files=lambda folder: set_cell(folder / "data/note.parquet", "count", 0, 10**6)),
     "an interval": Forgery({9}, files=lambda folder: set_cell(folder / "data/note.parquet", "count_low", 0, 1)),

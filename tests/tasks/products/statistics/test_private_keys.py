@@ -22,7 +22,6 @@ from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
 from privacy.snapshots.snapshot_keys import SnapshotKeys
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verification.refinement_replay import values_sha256
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.private_keys import COMMON, MISSING, UNFIT, KeyScenario, few_groups, gaussian, pure
 from tests.worlds.versions import Version, Worlds
@@ -51,7 +50,7 @@ def table(version: Version, name: str) -> pl.DataFrame:
 def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
     """Laplace and Gaussian noise, pure and Rényi accounts, rows and units of three, another column beside."""
     made: Version = request.getfixturevalue(name)
-    report = verify(made.folder, public_key=made.key, deep=True)
+    report = made.verify(deep=True)
     assert report.ok, report.findings
     assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
@@ -95,8 +94,7 @@ def test_a_text_that_was_not_selected_is_in_no_published_file(version: Version) 
 
 
 def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version) -> None:
-    record = load(version.folder / "record.json")
-    events = record["replay"]["draws"][0]["event"]
+    events = load(version.folder / "record.json")["replay"]["draws"][0]["event"]
     assert events["kind"] == "key_selection"
     [charge] = [
         each["entry"]["body"]
@@ -157,16 +155,14 @@ def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> 
     """Of twelve rows: all of them are with the others. stat: false alarm below 1e-4 x 12."""
     made = worlds.published(replace(pure(), rows=12, epsilon="1", release="few"))
     assert table(made, "note")["note"].to_list() == ["(others)", "(null)"]
-    report = verify(made.folder, public_key=made.key)
-    assert report.ok, report.findings
+    made.assert_verifies()
 
 
 @pytest.mark.long
 def test_a_unit_has_fewer_keys_than_rows_where_the_spec_says_so(worlds: Worlds, tmp_path: Path) -> None:
     """One key of a unit of three rows: the selection has all of its part for it, and people move three cells."""
     made = worlds.published(few_groups())
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
+    made.assert_verifies(deep=True)
     record = load(made.folder / "record.json")
     draws = {draw["key"]: draw for draw in record["replay"]["draws"]}
     assert draws["table:note/keys"]["event"]["groups"] == 1
@@ -330,10 +326,8 @@ def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path
 
 
 def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path) -> None:
-    version = worlds.published(pure()).copy(tmp_path / "v")
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version = forge(worlds.published(pure()).copy(tmp_path / "v"))
+    version.assert_verifies()
 
 
 def test_a_version_without_a_selection_reads_as_it_always_did(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from privacy.accounting.events import event_from_json
 from privacy.marginals.uncertainty import half_width
 from privacy.statistics.noise_quantiles import quantile
 from tasks.products.product_kind import planning_of
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, load
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables, pure
 from tests.worlds.versions import Version, Worlds, publish_version
@@ -57,7 +56,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
     """Laplace and Gaussian noise, rows and units of three, both relations; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
     for deep in (False, True):
-        report = verify(made.folder, public_key=made.key, deep=deep)
+        report = made.verify(deep=deep)
         assert report.ok, report.findings
         assert [check.rule for check in report.checks][:10] == list(range(1, 11))
 
@@ -82,9 +81,7 @@ OTHERS: dict[str, StatisticsScenario] = {
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_other_tables_verify(tmp_path: Path, what: str) -> None:
-    made = publish_version(OTHERS[what], tmp_path)
-    report = verify(made.folder, public_key=made.key)
-    assert report.ok, report.findings
+    publish_version(OTHERS[what], tmp_path).assert_verifies()
 
 
 def test_shares_are_by_weight_and_draws_of_a_table_share_alike(version: Version, tmp_path: Path) -> None:
@@ -219,8 +216,7 @@ def test_the_record_tells_clip_step_and_what_intervals_say(version: Version) -> 
     }
     hundred, thousand = (errors["ward", "mean_age", rows] for rows in ("100", "1000"))
     assert thousand == pytest.approx(hundred / 10, rel=1e-3)
-    page = (version.folder / "record.html").read_text(encoding="utf-8")
-    assert "near_zero" in page
+    assert "near_zero" in (version.folder / "record.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("changed", "draws"), [({"epsilon": "1e-12"}, 5), ({"epsilon": "1e-11"}, 5)])
@@ -239,8 +235,7 @@ def test_an_epsilon_too_small_for_the_draws_is_refused_with_what_to_do(
 
 def test_a_plan_is_a_function_of_spec_and_contract(tmp_path: Path) -> None:
     """No file of rows is there; its ε is at most the spec's, and needs grow with the cells."""
-    scenario = pure()
-    spec, contract, plan, ledger = scenario.prepared_of(tmp_path, object)
+    spec, contract, plan, ledger = pure().prepared_of(tmp_path, object)
     ledger.close()
     planning = planning_of("statistics")
     again = planning.plan(load_spec(tmp_path / "spec.yaml"), load_contract(tmp_path / "contract.odcs.yaml"), None)

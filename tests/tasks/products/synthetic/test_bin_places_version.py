@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told
 from tests.worlds.synthetic_rows import aim
 from tests.worlds.versions import Version, Worlds
@@ -25,10 +24,8 @@ def published(worlds: Worlds) -> Version:
 
 @pytest.mark.long
 def test_a_version_by_bins_says_so_verifies_and_is_fitted_again(published: Version) -> None:
-    record = load(published.folder / "record.json")
-    assert record["replay"]["product"]["options"]["numbers"] == "bins"
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    assert load(published.folder / "record.json")["replay"]["product"]["options"]["numbers"] == "bins"
+    published.assert_verifies(deep=True)
 
 
 @pytest.mark.parametrize("numbers", ["scaled", "auto"])
@@ -42,8 +39,6 @@ def test_another_way_to_enter_is_the_publishers_word_until_the_fit_is_made_again
         told(record, "software.code", "f" * 64)
         record["replay"]["product"]["options"]["numbers"] = numbers
 
-    forge(version, record=forged)
-    shallow = verify(version.folder, public_key=version.key)
-    assert shallow.ok, shallow.findings
-    report = verify(version.folder, public_key=version.key, deep=True)
+    forge(version, record=forged).assert_verifies()
+    report = version.verify(deep=True)
     assert [each.rule for each in report.checks if each.findings] == [11], report.findings

@@ -13,7 +13,6 @@ from flows.evaluation.version_evaluation import evaluate_version
 from privacy.generators.deformed_decoder import DeformedDecoder
 from tasks.sample import published_model
 from tasks.storage.workspace.settings import Workspace
-from tasks.verify import verify
 from tests.tasks.products.synthetic.test_pictures import refusals
 from tests.tasks.verification.forgery import edit, forge, load
 from tests.worlds.pictures import PictureScenario, TwoPictureScenario, as_table, drawn
@@ -33,12 +32,10 @@ def test_a_version_of_deformed_pictures_verifies_and_is_fitted_again(published: 
     stated = load(published.folder / MODEL)
     assert stated["kind"] == "deformed_decoder"
     assert stated["values"]["deformations"]["picture"]["height"] == 5
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    published.assert_verifies(deep=True)
 
 
-def test_other_deformations_than_the_spec_says_are_found_out(published: Version, tmp_path: Path) -> None:
-    version = published.copy(tmp_path / "v")
+def test_other_deformations_than_the_spec_says_are_found_out(version: Version) -> None:
 
     def lean(model: dict) -> None:
         model["values"]["deformations"]["picture"]["turn"] += 1000
@@ -46,7 +43,7 @@ def test_other_deformations_than_the_spec_says_are_found_out(published: Version,
     edit(version.folder / MODEL, lean)
     forge(version)
     # 9: the rows do not follow from the model; 11: the model does not follow from the sums.
-    assert {9, 11} <= broken(verify(version.folder, public_key=version.key, deep=True))
+    assert {9, 11} <= broken(version.verify(deep=True))
 
 
 @pytest.mark.long
@@ -60,15 +57,14 @@ def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, 
     assert isinstance(model, DeformedDecoder)
     assert model.labels.size > 3
     assert set(model.labels.tolist()) == {0, 1, 2}
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     copy = version.copy(tmp_path / "v")
 
     def fewer(record: dict) -> None:
         record["replay"]["product"]["options"]["components"] = 2
 
     forge(copy, record=fewer)
-    report = verify(copy.folder, public_key=copy.key)
+    report = copy.verify()
     assert "replay.product.generator" in {finding.field for finding in report.findings}, report.findings
 
 
@@ -77,8 +73,7 @@ def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds:
     """Named against the alphabet, which is the order of keys in the published model."""
     version = worlds.published(TwoPictureScenario(product=PRODUCT))
     assert list(load(version.folder / MODEL)["values"]["deformations"]) == ["back", "picture"]
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
 
 
 def test_scores_of_pictures_are_refused_with_what_to_do(published: Version, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from contracts.errors import SpecRefused
 from privacy.generators.models import FORBIDDEN, STEPS
 from privacy.generators.rows import copy_seed, seed_text
 from privacy.marginals.seeds import PostProcessingSeed
-from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, write_model
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load
@@ -36,11 +35,6 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(scenario())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(published: Version) -> None:
     """The rows and three copies; every one is sampled again, and every model fitted again."""
@@ -51,8 +45,7 @@ def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(publis
     frames = [pl.read_parquet(published.folder / one["data"]) for one in (replay["rows"], *replay["copies"])]
     assert {frame.shape for frame in frames} == {(replay["rows"]["number"], 4)}
     assert not any(frames[0].equals(frame) for frame in frames[1:])
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    published.assert_verifies(deep=True)
 
 
 def test_the_record_says_how_copies_are_made_and_what_they_are_for(published: Version) -> None:
@@ -67,8 +60,7 @@ def test_plan_and_version_show_copies(published: Version, tmp_path: Path) -> Non
     spec, _, plan, ledger = scenario().prepared(tmp_path)
     ledger.close()
     view = SyntheticProductView()
-    payload = view.plan_object(spec, plan)
-    assert ("copies", "3, each of a model of its own") in view.plan_facts(payload)
+    assert ("copies", "3, each of a model of its own") in view.plan_facts(view.plan_object(spec, plan))
     (step,) = (step for step in plan.plan.steps if step.what == "models of copies")
     assert (step.count, step.share) == (3, 0.0)
     console = Console(file=StringIO(), width=200)
@@ -110,14 +102,13 @@ def test_copies_that_are_not_what_the_record_derives_are_found(forgery: object, 
     assert callable(forgery)
     forgery(version.folder)
     forge(version)
-    assert broken(verify(version.folder, public_key=version.key)) & {5, 6, 9}
+    assert broken(version.verify()) & {5, 6, 9}
 
 
 def test_a_model_of_a_copy_that_no_noise_gives_is_found_by_deep(version: Version) -> None:
     bend(version.folder)
     forge(version)
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert any("copy 2" in finding.field for finding in report.findings)
+    assert any("copy 2" in finding.field for finding in version.verify(deep=True).findings)
 
 
 REFUSED = {

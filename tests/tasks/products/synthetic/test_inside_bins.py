@@ -16,7 +16,6 @@ from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.sample import sample
-from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.synthetic_rows import SyntheticScenario, aim, looked_into
@@ -44,8 +43,7 @@ def test_counts_inside_bins_are_published_and_rows_follow_them(published: Versio
     ]
     assert [draw["key"] for draw in draws[:4]] == [f"inside-000{number}" for number in range(1, 5)]
     rows = pl.read_parquet(published.folder / "data" / "looked-into.parquet")
-    ages = rows["age"].drop_nulls()
-    starts = ages.is_in([0, 25, 50, 75]).mean()
+    starts = rows["age"].drop_nulls().is_in([0, 25, 50, 75]).mean()
     assert 0.35 < starts < 0.6, "uniform bins of 25 years would have 0.04"  # type: ignore[operator]
     days = rows["arrived"].drop_nulls()
     first = ((days.dt.day() == 1) & days.dt.month().is_in([1, 4, 7, 10])).mean()
@@ -90,21 +88,19 @@ def shift(folder: Path) -> None:
     resample(folder)
 
 
-def test_weights_that_do_not_come_of_the_counts_are_found_by_deep(published: Version, tmp_path: Path) -> None:
+def test_weights_that_do_not_come_of_the_counts_are_found_by_deep(version: Version) -> None:
     """The rows of bent weights replay; that the weights are no estimate of what was published, `--deep` sees."""
-    version = published.copy(tmp_path / "v")
     bend(version.folder)
     forge(version)
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert broken(report) == {11}
     assert any("inside age" in finding.field for finding in report.findings)
 
 
-def test_leaves_that_were_not_counted_are_found_at_once(published: Version, tmp_path: Path) -> None:
-    version = published.copy(tmp_path / "v")
+def test_leaves_that_were_not_counted_are_found_at_once(version: Version) -> None:
     shift(version.folder)
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 9 in broken(report)
     assert any("inside age" in finding.field for finding in report.findings)
 
@@ -119,8 +115,7 @@ def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path) -> None:
     terms: dict[str, Any] = {"delta": "0", "calculus": PureCalculus(), "cap": (20 * PICO, 0), "formats": "[parquet]"}
     scenario = replace(aim(), privacy=privacy, product=PURE, release="pure-inside", **terms)
     version = publish_version(scenario, tmp_path / "v")
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     draws = load(version.folder / "record.json")["replay"]["draws"]
     trees = [draw for draw in draws if draw["kind"] == "cell_sums"]
     assert [draw["addends"]["column"] for draw in trees] == ["bill"]
@@ -137,8 +132,7 @@ def test_uniform_is_written_and_changes_nothing(worlds: Worlds, tmp_path: Path) 
         release="uniform",
     )
     version = publish_version(scenario, tmp_path / "v")
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     record = load(version.folder / "record.json")
     assert record["replay"]["product"]["inside_bins"]["method"] == "uniform"
     assert record["replay"]["model"]["kind"] == "graphical_model"

@@ -15,7 +15,6 @@ from contracts.release import synthetic
 from privacy.marginals.seeds import PostProcessingSeed
 from tasks.inference import NoisyVersion
 from tasks.sample import sample
-from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told
 from tests.worlds.synthetic_rows import SyntheticScenario, joined
@@ -43,8 +42,7 @@ def test_joined_bins_are_published_and_all_rules_hold(published: Version) -> Non
     assert len(set(stated)) == 4, "all draws of a column are over the same joined bins"
     assert 1 < len(bins["age"]) < 50, "of 50 bins some are joined"
     assert 49 in bins["age"], "the last one, which no child can be in, is kept apart"
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    published.assert_verifies(deep=True)
     rows = pl.read_parquet(published.folder / "data" / "joined.parquet")
     assert not ((rows["age"] >= 98) & (rows["ward"] == "children")).any()
 
@@ -89,32 +87,29 @@ def bend(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(published: Version, tmp_path: Path) -> None:
+def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(version: Version) -> None:
     """The rows of bent parts replay; that they are no estimate of what was published, `--deep` sees."""
-    version = published.copy(tmp_path / "v")
     bend(version.folder)
     forge(version)
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert broken(report) == {11}
     assert any("joined bins of age" in finding.field for finding in report.findings)
 
 
 @pytest.mark.parametrize("firsts", [[1, 5], [0, 50], [0, 7, 7], []])
-def test_bins_that_are_none_are_found_at_once(published: Version, tmp_path: Path, firsts: list[int]) -> None:
-    version = published.copy(tmp_path / "v")
+def test_bins_that_are_none_are_found_at_once(version: Version, firsts: list[int]) -> None:
 
     def change(record: Json) -> None:
         next(draw for draw in marginals(record) if draw["clique"] == ["age"])["bins"]["age"] = firsts
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report)
     assert any("bins" in finding.field for finding in report.findings)
 
 
-def test_other_joined_bins_than_those_that_were_measured_are_found(published: Version, tmp_path: Path) -> None:
+def test_other_joined_bins_than_those_that_were_measured_are_found(version: Version) -> None:
     """The resolution's digest no longer fits the stated bins: no `--deep` is needed."""
-    version = published.copy(tmp_path / "v")
 
     def change(record: Json) -> None:
         firsts = next(draw for draw in marginals(record) if draw["clique"] == ["age"])["bins"]["age"]
@@ -122,7 +117,7 @@ def test_other_joined_bins_than_those_that_were_measured_are_found(published: Ve
         firsts[moved] -= 1
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report)
     assert any(finding.field.endswith("coarsening") for finding in report.findings)
 
@@ -147,8 +142,6 @@ def test_the_usual_share_of_joined_bins_is_stated_and_outlasts_a_change(
         if not stated:
             del record["replay"]["product"]["inside_bins"]
 
-    forge(version, record=older)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version, record=older).assert_verifies()
     monkeypatch.setattr(synthetic, "JOINED_SHARE", Decimal("0.25"))
-    assert verify(version.folder, public_key=version.key, deep=True).ok == stated
+    assert version.verify(deep=True).ok == stated

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from privacy.generators.linear_decoder import ASKED_FOR
-from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.pictures import PictureScenario
 from tests.worlds.versions import Version, Worlds
@@ -22,11 +19,9 @@ def published(worlds: Worlds) -> Version:
 
 @pytest.mark.long
 def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(published: Version) -> None:
-    record = load(published.folder / "record.json")
-    assert ASKED_FOR in record["replay"]["notes"]
+    assert ASKED_FOR in load(published.folder / "record.json")["replay"]["notes"]
     assert not list(published.folder.glob("measurements/*checkpoint*"))
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    published.assert_verifies(deep=True)
 
 
 def test_the_record_says_that_no_metric_was_computed_on_counts(published: Version) -> None:
@@ -42,17 +37,15 @@ def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
     """Rows that are exchanged move each of these sums by a known amount, and no training is there to refuse them."""
     privacy = "{unit: {kind: row, scope: block}, adjacency: replace_one}"
     version = worlds.published(PictureScenario(product=PRODUCT, release="linear", privacy=privacy))
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
 
 
-def test_another_choice_of_the_decoder_is_found_out(published: Version, tmp_path: Path) -> None:
+def test_another_choice_of_the_decoder_is_found_out(version: Version) -> None:
     """A training charges other events than sums alone."""
-    version = published.copy(tmp_path / "v")
 
     def trained(record: dict) -> None:
         record["replay"]["product"]["options"]["decoder"] = "trained"
 
     forge(version, record=trained)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert "replay.product.generator" in {finding.field for finding in report.findings}, report.findings

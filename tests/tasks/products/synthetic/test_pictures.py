@@ -23,12 +23,11 @@ from privacy.snapshots.snapshot_rows import SnapshotRows
 from tasks.ingest import ingest
 from tasks.sample import sample
 from tasks.validate import validate
-from tasks.verify import verify
 from tests.tasks.intake import KEY
 from tests.tasks.records.charts.test_page_pictures import picture
 from tests.tasks.verification.forgery import edit, forge, load
 from tests.worlds.pictures import HEIGHT, PICTURE, SHAPE, SHAPES, WIDTH, PictureScenario, as_table, drawn
-from tests.worlds.tables import CONTRACT, SPEC
+from tests.worlds.tables import contract_yaml, spec_yaml
 from tests.worlds.versions import Version, Worlds, broken
 
 PLACES = HEIGHT * WIDTH
@@ -36,15 +35,8 @@ DATA = "data/shapes.parquet"
 
 
 def contract_at(folder: Path, *, gates: str = "[]", properties: str = PICTURE + SHAPE) -> Contract:
-    text = CONTRACT.format(
-        api="v3.1.0",
-        id="shapes",
-        title="Shapes",
-        version="1.0.0",
-        description="",
-        table="shapes",
-        privacy=f"          {{unit: {{kind: row, scope: block}}, adjacency: add_remove, gates: {gates}}}",
-        properties=properties,
+    text = contract_yaml(
+        "shapes", f"{{unit: {{kind: row, scope: block}}, adjacency: add_remove, gates: {gates}}}", properties
     )
     (folder / "shapes.odcs.yaml").write_text(text)
     return load_contract(folder / "shapes.odcs.yaml")
@@ -169,15 +161,8 @@ def test_a_layout_has_an_entry_a_place(tmp_path: Path) -> None:
 
 def refusals(folder: Path, product: str, formats: str = "[parquet]", charge: str = "1e-9") -> str:
     contract_at(folder)
-    spec = SPEC.format(
-        release="shapes",
-        source="{path: shapes.parquet}",
-        account="shapes",
-        epsilon="1",
-        delta=charge,
-        product=product,
-        store="releases",
-        formats=formats,
+    spec = spec_yaml(
+        "shapes", "{path: shapes.parquet}", product, account="shapes", epsilon="1", delta=charge, formats=formats
     ).replace("contract.odcs.yaml", "shapes.odcs.yaml")
     (folder / "spec.yaml").write_text(spec)
     with pytest.raises(SpecRefused) as refused:
@@ -206,15 +191,9 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(PictureScenario())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_version_of_pictures_verifies(published: Version) -> None:
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    published.assert_verifies(deep=True)
 
 
 def test_the_pictures_are_lists_of_fixed_size_that_look_like_their_labels(published: Version) -> None:
@@ -260,19 +239,18 @@ def change_a_place(folder: Path) -> None:
 def test_a_changed_place_of_a_picture_is_found(version: Version) -> None:
     change_a_place(version.folder)
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {9}, report.findings
     assert "column picture, row 4, place 5" in str(report.findings[0])
 
 
 def test_pictures_of_another_size_in_the_contract_are_found(version: Version) -> None:
     def turn(record: dict) -> None:
-        domain = record["replay"]["contract"]["columns"][0]["domain"]
-        domain["height"] = HEIGHT + 1
+        record["replay"]["contract"]["columns"][0]["domain"]["height"] = HEIGHT + 1
 
     edit(version.folder / "record.json", turn)
     forge(version)
-    assert {5} <= broken(verify(version.folder, public_key=version.key))
+    assert {5} <= broken(version.verify())
 
 
 def test_further_pictures_come_from_the_model_as_parquet_alone(published: Version, tmp_path: Path) -> None:

@@ -26,13 +26,13 @@ from tasks.products.synthetic.row_checks import MODEL, SEED
 from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.files.array_file import write_arrays
 from tasks.records.files.row_arrays import arrow_array
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import (
     Change,
     Json,
     as_published,
     assert_caught,
+    assert_caught_by_deep,
     digest_of,
     edit,
     forge,
@@ -52,11 +52,6 @@ DATA = "data/stays.parquet"
 @pytest.fixture(scope="module")
 def published(worlds: Worlds) -> Version:
     return worlds.published(aim())
-
-
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
 
 
 def first_of(draws: list[Json], kind: str) -> int:
@@ -88,7 +83,6 @@ def choices(record: Json) -> list[Json]:
 
 
 def choices_file(folder: Path) -> None:
-    """Write the choices of the record into their file."""
     (folder / "measurements" / "choices.json").write_bytes(readable_json(choices(load(folder / "record.json"))))
 
 
@@ -117,7 +111,6 @@ def model_of(folder: Path) -> tuple[Json, dict[str, np.ndarray]]:
 
 
 def write_model(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write the model's arrays, and their digests into the record."""
     path = folder / "model" / "arrays.parquet"
     marks = {key.decode(): value.decode() for key, value in pq.read_schema(path).metadata.items()}
     write_arrays(arrays, path, marks=marks)
@@ -136,7 +129,6 @@ def bend_model(folder: Path) -> None:
 
 
 def resample(folder: Path) -> None:
-    """Make the rows that the files' model and seed give."""
     record, (stated, arrays) = load(folder / "record.json"), model_of(folder)
     model = read_model(stated["kind"], stated["values"], arrays)
     rows = record["replay"]["rows"]
@@ -206,16 +198,11 @@ def more_noise_than_said(entries: list[Json]) -> None:
 
 
 def finer(record: Json) -> None:
-    draw = record["replay"]["draws"][0]
-    draw["event"]["sigma_squared"] = "1"
+    record["replay"]["draws"][0]["event"]["sigma_squared"] = "1"
 
 
 def in_journal_too(entries: list[Json]) -> None:
     next(e["body"] for e in entries if e["kind"] == "noise_drawn")["event"]["sigma_squared"] = "1"
-
-
-def drop_last_draw(record: Json) -> None:
-    record["replay"]["draws"].pop()
 
 
 FORGERIES = {
@@ -245,7 +232,9 @@ FORGERIES = {
     ),
     "less noise than was planned": Forgery({6, 7, 8}, record=finer, journal=in_journal_too, says="zero_concentrated"),
     "a smaller budget than was drawn": Forgery({6, 7}, journal=more_noise_than_said, says="zero_concentrated"),
-    "a draw left out of the record": Forgery({5, 6}, record=drop_last_draw, says="number of draws in the journal"),
+    "a draw left out of the record": Forgery(
+        {5, 6}, record=lambda record: record["replay"]["draws"].pop(), says="number of draws in the journal"
+    ),
     "another sensitivity": Forgery(
         {6}, record=replay(lambda r: r["draws"][0]["event"].update(moves=[1, 1])), says="moves"
     ),
@@ -266,9 +255,7 @@ FORGERIES = {
 
 
 def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version).assert_verifies()
 
 
 @pytest.mark.parametrize("name", FORGERIES)
@@ -278,8 +265,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, 
     edit(version.folder / "record.json", forgery.record)
     if name.startswith("a choice of") or name.startswith("a choice that"):
         choices_file(version.folder)
-    forge(version, journal=forgery.journal)
-    assert_caught(version, forgery.rules, forgery.says)
+    assert_caught(forge(version, journal=forgery.journal), forgery.rules, forgery.says)
 
 
 @pytest.mark.long
@@ -290,10 +276,7 @@ def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_
     bend_model(version.folder)
     resample(version.folder)
     forge(version)
-    assert verify(version.folder, public_key=version.key).ok
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert broken(report) == {11}, report.findings
-    assert "L1 distance" in str(report.findings[0])
+    assert_caught_by_deep(version, "L1 distance")
 
 
 def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(version: Version) -> None:
@@ -303,7 +286,7 @@ def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(vers
     resample(version.folder)
     edit(version.folder / "record.json", lambda record: record["replay"].update(distances=before))
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {9}, report.findings
     assert "replay.distances" in str(report.findings[0])
 
@@ -319,11 +302,10 @@ def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -
     (note,) = load(made.folder / "record.json")["replay"]["notes"]
     assert note["parameters"] == {"missing": 2, "edges": 3}
     assert "left no pair for 2 of the 3 edges" in (made.folder / "record.html").read_text()
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
+    made.assert_verifies(deep=True)
     edit(made.folder / "record.json", replay(lambda r: r["draws"].insert(0, r["draws"].pop())))
     forge(made)
-    assert 6 in broken(verify(made.folder, public_key=made.key))
+    assert 6 in broken(made.verify())
 
 
 @pytest.mark.long
@@ -333,10 +315,10 @@ def test_a_note_that_the_generator_did_not_leave_is_the_publishers_word_until_de
     """What is noted of a fit follows from the noisy values, by fitting again."""
     edit(version.folder / "record.json", replay(lambda r: r.update(notes=["all pairs were measured"])))
     forge(version)
-    quick = verify(version.folder, public_key=version.key)
+    quick = version.verify()
     assert quick.ok, quick.findings
     assert "replay.notes" in quick.word
-    deep = verify(version.folder, public_key=version.key, deep=True)
+    deep = version.verify(deep=True)
     assert broken(deep) == {11}, deep.findings
     assert [finding.field for finding in deep.findings] == ["replay.notes"]
     assert "replay.notes" not in deep.word
@@ -366,10 +348,10 @@ def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version:
     restate_rows(version.folder, "model/arrays.parquet")
     resample(version.folder)
     forge(version)
-    quick = verify(version.folder, public_key=version.key)
+    quick = version.verify()
     assert quick.ok, quick.findings
     assert MODEL in quick.cannot_tell
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert broken(report) == {11}, report.findings
     assert report.findings[0].field == "cliques"
     assert MODEL not in report.cannot_tell
@@ -380,9 +362,7 @@ def test_rows_of_another_seed_pass_if_it_is_the_stated_one(version: Version) -> 
     """The seed is public and free to choose: what verify checks is that the rows are those of the stated one."""
     edit(version.folder / "record.json", seed("5" * 32))
     resample(version.folder)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version).assert_verifies()
 
 
 @pytest.mark.long
@@ -400,10 +380,7 @@ def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(versio
     edit(version.folder / "record.json", swap)
     choices_file(version.folder)
     forge(version)
-    assert verify(version.folder, public_key=version.key).ok
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert broken(report) == {11}, report.findings
-    assert "candidate" in str(report.findings[0])
+    assert_caught_by_deep(version, "candidate")
 
 
 @pytest.mark.long
@@ -415,14 +392,14 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
     path = version.folder / name
     original = path.read_bytes()
     path.write_bytes(original[:-7])
-    assert not verify(version.folder, public_key=version.key).ok
+    assert not version.verify().ok
     path.write_bytes(b"{}\n" if name.endswith("json") else b"nonsense")
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert not report.ok
     assert broken(report) & {8, 9}
     path.unlink()
-    assert not verify(version.folder, public_key=version.key).ok
+    assert not version.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -442,7 +419,7 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
 def test_a_model_that_is_none_is_a_finding(version: Version, change: Change) -> None:
     edit(version.folder / "model" / "model.json", change)
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 9 in broken(report)
     assert any(finding.where.startswith("model/") for finding in report.findings)
 

@@ -13,14 +13,12 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from contracts.release.tables.levels import table_cells
 from privacy.marginals.coarsening import coarsening, sum_up
 from privacy.table_plans.plan import plan_tables
-from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.hierarchies import hierarchical
 from tests.worlds.tables import HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, property_yaml, second
@@ -67,11 +65,8 @@ def table(version: Version, name: str) -> pl.DataFrame:
 def refused(tmp_path: Path, tables: str, more: str = "") -> list[str]:
     """The words of what is refused."""
     made = scenario(product=f"{{kind: tables, mechanism: laplace, tables: {tables}{more}}}")
-    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-    (tmp_path / "spec.yaml").write_text(made.spec)
     try:
-        spec = load_spec(tmp_path / "spec.yaml")
-        found = check_spec(spec, load_contract(tmp_path / "contract.odcs.yaml"))
+        found = check_spec(*made.written(tmp_path))
     except SpecRefused as error:
         found = list(error.findings)
     return [f"{each.field}: {each.found}; {each.allowed}; {each.remedy}" for each in found]
@@ -108,8 +103,7 @@ def test_verify_makes_them_again(worlds: Worlds, method: str) -> None:
         version = worlds.published(scenario(product=product, base=second))
     else:
         version = worlds.published(scenario(method))
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     page = (version.folder / "record.html").read_text()
     assert "<dt>Bins of its own</dt><dd>age: 0..99 by 10</dd>" in page
     assert "<dd>wage: 0..50 at 20; hired: year</dd>" in page
@@ -133,9 +127,7 @@ def test_a_coarser_cell_is_impossible_only_where_all_its_cells_are(published: Ve
 def test_sensitivity_and_noise_are_those_of_any_marginal(tmp_path: Path) -> None:
     """A row falls in one coarser cell: adding cells changes no draw's moves, and each sum is that of its cells."""
     made = scenario()
-    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-    (tmp_path / "spec.yaml").write_text(made.spec)
-    spec, contract = load_spec(tmp_path / "spec.yaml"), load_contract(tmp_path / "contract.odcs.yaml")
+    spec, contract = made.written(tmp_path)
     plan = plan_tables(spec, contract)
     assert [draw.cells for draw in plan.draws] == [101, 11 * 3, 4, 3 * 2, 2 * 3]
     whole = load_spec(write_without_bins(tmp_path))
@@ -181,9 +173,8 @@ def as_bins(bins: Any) -> Any:
 )
 def test_a_record_of_other_bins_is_found(published: Version, tmp_path: Path, bins: Any) -> None:
     """Other groups of as many cells, fewer cells, bins that cut a cell, another column, none."""
-    version = published.copy(tmp_path / "v")
-    forge(version, record=as_bins(bins))
-    report = verify(version.folder, public_key=version.key)
+    version = forge(published.copy(tmp_path / "v"), record=as_bins(bins))
+    report = version.verify()
     assert not report.ok
     assert "record.json" in named(report)
 
@@ -196,7 +187,7 @@ def test_a_forged_count_and_label_are_found(published: Version, tmp_path: Path) 
         assert before in content
         path.write_bytes(content.replace(before, after, 1))
         forge(version)
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
         assert (broken(report), named(report)) == ({9}, {f"data/{path.name}"})
 
 

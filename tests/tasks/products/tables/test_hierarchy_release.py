@@ -14,7 +14,6 @@ from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.table_refinement import refine
-from tasks.verify import verify
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgeries import event
 from tests.tasks.verification.forgery import digest_of, edit, forge, load, set_cell
@@ -44,8 +43,7 @@ def table(version: Version) -> Any:
 def test_a_release_at_several_resolutions_is_published_and_replayed(trees: dict[str, Version], name: str) -> None:
     """Every level has its data and its measurements, in its own cells; all of it is verified."""
     version = trees[name]
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     jsonschema.Draft202012Validator(version_schemas()["record"]).validate(load(version.folder / "record.json"))
     stated = table(version)
     total = counts(version, stated["data"]).sum()
@@ -128,10 +126,9 @@ def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: 
 
 def forged(version: Version, folder: Path, **changes: Any) -> tuple[Version, set[int], str]:
     copy = version.copy(folder / "v")
-    files = changes.pop("files", lambda at: None)
-    files(copy.folder)
+    changes.pop("files", lambda at: None)(copy.folder)
     forge(copy, **changes)
-    report = verify(copy.folder, public_key=copy.key)
+    report = copy.verify()
     assert not report.ok
     return copy, broken(report), "\n".join(map(str, report.findings))
 
@@ -233,7 +230,7 @@ def test_a_level_with_less_noise_than_it_cost_is_caught(trees: dict[str, Version
 def test_a_file_of_a_level_that_is_gone_is_missed(trees: dict[str, Version], tmp_path: Path) -> None:
     version = trees["mesh"].copy(tmp_path / "v")
     (version.folder / "measurements" / "mesh.8x8.parquet").unlink()
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 1 in broken(report)
     skipped = [skip for check in report.checks for skip in check.skipped]
     assert any("data/mesh.parquet: its measurements" in skip for skip in skipped)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import Json, forge, load, replay, set_cell
 from tests.worlds.tables import Scenario, second
@@ -32,7 +31,7 @@ def many(worlds: Worlds) -> Version:
 
 
 def test_every_table_of_the_short_form_is_published_and_verified(many: Version) -> None:
-    assert verify(many.folder, public_key=many.key).ok
+    assert many.verify().ok
     record = load(many.folder / "record.json")
     assert record["replay"]["product"]["tables"][0] == {"ways": 2, "of": None, "weight": "1"}
     names = [table["name"] for table in record["replay"]["tables"]]
@@ -72,9 +71,8 @@ FORGED = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_consistent_forgery_of_many_tables_is_caught(many: Version, tmp_path: Path, name: str) -> None:
     forgery = FORGED[name]
-    version = many.copy(tmp_path / "v")
-    forge(version, record=forgery.record)
-    report = verify(version.folder, public_key=version.key)
+    version = forge(many.copy(tmp_path / "v"), record=forgery.record)
+    report = version.verify()
     assert broken(report) == forgery.rules, report.findings
     assert forgery.says in "\n".join(map(str, report.findings))
 
@@ -87,10 +85,8 @@ def sharp(worlds: Worlds) -> Version:
 
 
 def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(sharp: Version) -> None:
-    report = verify(sharp.folder, public_key=sharp.key)
-    assert report.ok, report.findings
-    record = load(sharp.folder / "record.json")
-    shared = record["replay"]["total"]
+    sharp.assert_verifies()
+    shared = load(sharp.folder / "record.json")["replay"]["total"]
     assert (shared["kind"], shared["kept"]) == ("estimated", "where_it_gains")
     totals = {table["table"]: table for table in sharp.words["product.tables"]}
     assert {table["total_from"] for table in totals.values()} == {"own", "estimated"}
@@ -103,9 +99,8 @@ def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(s
 
 
 def test_a_record_that_says_that_all_tables_keep_the_average_is_caught(sharp: Version, tmp_path: Path) -> None:
-    version = sharp.copy(tmp_path / "v")
-    forge(version, record=replay(lambda r: r["total"].update(kept="by_all")))
-    report = verify(version.folder, public_key=version.key)
+    version = forge(sharp.copy(tmp_path / "v"), record=replay(lambda r: r["total"].update(kept="by_all")))
+    report = version.verify()
     assert broken(report) == {9}, report.findings
 
 
@@ -132,8 +127,7 @@ def hired(version: Version) -> list[np.ndarray]:
 
 def test_consistent_tables_are_published_and_verified(consistent: Version) -> None:
     """One total, no negative count; margins agree up to what the record states."""
-    report = verify(consistent.folder, public_key=consistent.key)
-    assert report.ok, report.findings
+    consistent.assert_verifies()
     record = load(consistent.folder / "record.json")
     tables = record["replay"]["tables"]
     sums = {int(counts(consistent, table["name"]).sum()) for table in tables}
@@ -151,15 +145,14 @@ def test_consistent_tables_are_published_and_verified(consistent: Version) -> No
 def test_consistent_tables_cannot_say_that_some_left_the_average(consistent: Version, tmp_path: Path) -> None:
     version = consistent.copy(tmp_path / "v")
     forge(version, record=replay(lambda r: r["total"].update(kept="where_it_gains")))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {9}, report.findings
     assert "replay.total.kept" in "\n".join(map(str, report.findings))
 
 
 def test_unbiased_consistent_tables_agree_to_their_last_digits(tmp_path: Path) -> None:
     version = publish_version(many_tables(UNBIASED), tmp_path)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     first, *others = hired(version)
     assert all(np.allclose(first, other, atol=1e-3) for other in others)
     tables = load(version.folder / "record.json")["replay"]["tables"]
@@ -204,7 +197,7 @@ def test_a_consistent_forgery_of_consistent_tables_is_caught(consistent: Version
     version = consistent.copy(tmp_path / "v")
     forgery.files(version.folder)
     forge(version, record=forgery.record)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == forgery.rules, report.findings
     assert not report.ok
     assert forgery.says in "\n".join(map(str, report.findings))

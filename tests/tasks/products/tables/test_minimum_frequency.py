@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import Json, digest_of, edit_table, forge, load, replay
 from tests.worlds.tables import Scenario, second
@@ -47,8 +46,7 @@ def rule_of(version: Version, table: str) -> Json:
 
 @pytest.mark.long
 def test_a_release_with_suppressed_cells_is_published_and_verified(version: Version) -> None:
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
 
 
 @pytest.mark.parametrize("name", ["pay", "hired", "hired_x_trade"])
@@ -64,8 +62,7 @@ def test_nothing_of_a_suppressed_cell_is_published(version: Version, name: str) 
         (data, ("count", "lower", "upper"), gone & ~impossible),
     ):
         for column in columns:
-            missing = table.column(column).is_null().to_numpy()
-            np.testing.assert_array_equal(missing, hidden)
+            np.testing.assert_array_equal(table.column(column).is_null().to_numpy(), hidden)
         np.testing.assert_array_equal(table.column("suppressed").to_numpy(), hidden)
     counts = data.column("count").to_pylist()
     assert all(
@@ -105,7 +102,7 @@ def test_the_page_says_below_and_shows_no_number_of_a_suppressed_cell(version: V
 
 def test_a_written_margin_is_followed(tmp_path: Path) -> None:
     made = publish_version(suppressing("{k: 3, t: 0}"), tmp_path)
-    assert verify(made.folder, public_key=made.key).ok
+    assert made.verify().ok
     assert {rule_of(made, name)["threshold"] for name in ("pay", "hired")} == {3}
 
 
@@ -215,7 +212,7 @@ def test_a_consistent_forgery_of_suppressed_tables_is_caught(version: Version, t
     forged = version.copy(tmp_path / "v")
     forgery.files(forged.folder)
     forge(forged, record=forgery.record)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert broken(report) == forgery.rules, report.findings
     assert not report.ok
     assert forgery.says in "\n".join(map(str, report.findings))
@@ -235,7 +232,7 @@ def test_an_unsuppressed_cell_is_caught_with_the_digests_of_the_record_made_to_f
         )
 
     forge(forged, record=record)
-    report = verify(forged.folder, public_key=forged.key)
+    report = forged.verify()
     assert broken(report) == {8, 9}, report.findings  # and people are told of another distance to the noisy counts
 
 

@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
@@ -26,12 +24,11 @@ from privacy.marginals.uncertainty import variance
 from privacy.noise.random_bytes import SecureBytes
 from privacy.table_plans.plan import plan_tables
 from privacy.table_plans.range_plan import RangePlan
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import event
-from tests.tasks.verification.forgery import forge, load, set_cell
+from tests.tasks.verification.forgery import assert_caught, forge, load, set_cell
 from tests.worlds.hierarchies import hierarchical
 from tests.worlds.tables import AGE, HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, second
-from tests.worlds.versions import Version, Worlds, broken, named
+from tests.worlds.versions import Version, Worlds
 
 TABLES = (
     "{columns: [sex, age], queries: {age: prefix}}, {columns: [age], queries: range, weight: 3}, [sex, trade], "
@@ -80,8 +77,7 @@ def published(worlds: Worlds) -> Version:
 def test_verify_makes_the_answers_again(worlds: Worlds, made: Scenario) -> None:
     """Under both relations, for both objectives; every rule holds."""
     version = worlds.published(made)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     assert [draw["key"] for draw in load(version.folder / "record.json")["replay"]["draws"]] == ["residuals"]
 
 
@@ -160,35 +156,26 @@ def drawn(folder: Path) -> None:
         (drawn, "measurements/residuals.parquet"),
     ],
 )
-def test_forged_files_are_found(published: Version, tmp_path: Path, change: Any, where: str) -> None:
+def test_forged_files_are_found(version: Version, change: Any, where: str) -> None:
     """All checksums agree with the forged file."""
-    version = published.copy(tmp_path / "v")
     change(version.folder)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert 8 in broken(report)
-    assert where in named(report)
+    assert_caught(forge(version), {8}, where=where)
 
 
-def test_a_smaller_sensitivity_is_found(published: Version, tmp_path: Path) -> None:
+def test_a_smaller_sensitivity_is_found(version: Version) -> None:
     """Stated alike in record, charge and journal."""
-    version = published.copy(tmp_path / "v")
     record, journal = event(0, quieter)
-    forge(version, record=record, journal=journal)
-    report = verify(version.folder, public_key=version.key)
-    assert 6 in broken(report)
-    assert any("event.moves" in each.field for each in report.findings)
+    assert_caught(forge(version, record=record, journal=journal), {6}, field="event.moves")
 
 
-def test_another_kind_of_queries_is_found(published: Version, tmp_path: Path) -> None:
+def test_another_kind_of_queries_is_found(version: Version) -> None:
     """A record that says hierarchy where prefixes were measured."""
-    version = published.copy(tmp_path / "v")
 
     def other(record: dict[str, Any]) -> None:
         record["replay"]["product"]["tables"][0]["queries"][0]["kind"] = "hierarchy"
 
     forge(version, record=other)
-    assert not verify(version.folder, public_key=version.key).ok
+    assert not version.verify().ok
 
 
 REFUSED = [
@@ -217,13 +204,10 @@ def test_what_does_not_go_with_queries_is_refused(tmp_path: Path, product: str, 
     """By its key, with what is allowed, before anything is charged."""
     made = scenario()
     line = next(each for each in made.spec.splitlines() if each.startswith("product:"))
-    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-    (tmp_path / "spec.yaml").write_text(
-        made.spec.replace(line, f"product: {{kind: tables, mechanism: gaussian, {product}}}")
-    )
     try:
-        spec = load_spec(tmp_path / "spec.yaml")
-        findings = check_spec(spec, load_contract(tmp_path / "contract.odcs.yaml"))
+        findings = check_spec(
+            *made.written(tmp_path, (line, f"product: {{kind: tables, mechanism: gaussian, {product}}}"))
+        )
     except SpecRefused as refused:
         findings = list(refused.findings)
     assert any(field in each.field and says in each.allowed for each in findings), findings
@@ -234,10 +218,7 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
     found = {}
     for kind in ("prefix", "identity"):
         made = scenario(product=PRODUCT.replace(TABLES, f"{{columns: [age], queries: {kind}}}"))
-        (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-        (tmp_path / "spec.yaml").write_text(made.spec)
-        contract = load_contract(tmp_path / "contract.odcs.yaml")
-        plan = plan_tables(load_spec(tmp_path / "spec.yaml"), contract)
+        plan = plan_tables(*made.written(tmp_path))
         assert plan.epsilon <= PICO
         assert plan.over_optimum is not None
         assert 1 <= plan.over_optimum <= 1.02
@@ -250,11 +231,8 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
 def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Path) -> None:
     """At the largest epsilon a rounded total is noisier by its event's own variance, which is below 1/12."""
     made = scenario()
-    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-    (tmp_path / "spec.yaml").write_text(made.spec.replace("epsilon: 1.0,", "epsilon: 1000,"))
-    spec = load_spec(tmp_path / "spec.yaml")
+    spec, contract = made.written(tmp_path, ("epsilon: 1.0,", "epsilon: 1000,"))
     assert spec.charge.epsilon == Decimal(1000)
-    contract = load_contract(tmp_path / "contract.odcs.yaml")
     total = next(each for each in plan_tables(spec, contract).derived if not each.clique)
     assert isinstance(total.event, DiscreteGaussian)
     assert total.variance == variance(total.event) < 1 / 12
@@ -269,20 +247,14 @@ def test_intervals_of_ranges_hold_as_often_as_they_say(tmp_path: Path, base: Any
     With 95 % or more, at most 91.5 % hold with probability exp(-2000 KL(0.915, 0.95)) < 5e-10 (Chernoff), for twelve
     rows below 6e-9. Of half the length about 67 % hold, and are found out: 80 % or more have probability below 1e-30.
     """
-    made = scenario(base=base)
-    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-    (tmp_path / "spec.yaml").write_text(made.spec)
-    contract = load_contract(tmp_path / "contract.odcs.yaml")
-    spec = load_spec(tmp_path / "spec.yaml")
-    plan = plan_tables(spec, contract).residuals
+    plan = plan_tables(*scenario(base=base).written(tmp_path)).residuals
     assert isinstance(plan, RangePlan)
     noise, strategies = SampledNoise(SecureBytes()), plan.residuals
     nobody = [np.zeros(each.shape, np.int64) for each in strategies]  # what noise adds does not depend on the counts
     widths = {table.name: plan.row_noise(table).half_widths.reshape(-1) for table in plan.specs}
     held: dict[tuple[str, int], list[float]] = {}
     for _ in range(2000):
-        values = noisy_strategies(nobody, strategies, event=plan.event, noise=noise)
-        known = plan.tables(values)
+        known = plan.tables(noisy_strategies(nobody, strategies, event=plan.event, noise=noise))
         for table in plan.specs:
             found = plan.counts(known, f"table:{table.name}", table.columns).reshape(-1)
             for row in (0, found.size // 2, found.size - 1):

@@ -29,7 +29,7 @@ from tasks.products.tables.reference_version import earlier_version
 from tasks.verify import verify
 from tasks.withdraw import withdraw
 from tests.tasks.records.version_schemas import version_schemas
-from tests.tasks.verification.forgery import digest_of, forge, load, set_cell, sign_manifest
+from tests.tasks.verification.forgery import assert_caught, digest_of, forge, load, set_cell, sign_manifest
 from tests.worlds.tables import Scenario, first
 from tests.worlds.versions import SEED, Version, broken, publish_version
 
@@ -68,7 +68,6 @@ def version(folder: Path, number: int = 2) -> Version:
 
 
 def told(report: Any) -> list[str]:
-    """What the report says about lambda that it cannot tell."""
     return [line for line in report.cannot_tell if "lambda" in line]
 
 
@@ -76,7 +75,7 @@ def told(report: Any) -> list[str]:
 def test_lambda_is_the_one_that_serves_the_earlier_version_best(published: Path) -> None:
     """Computed here from the published files alone; verify chooses it again, for the earlier version lies beside."""
     later = version(published)
-    report = verify(later.folder, public_key=later.key)
+    report = later.verify()
     assert report.ok, report.findings
     assert told(report) == []
     record = load(later.folder / "record.json")
@@ -117,7 +116,7 @@ def alone(folder: Path, tmp_path: Path) -> Version:
 
 
 def test_alone_it_passes_and_says_that_lambda_was_not_chosen_again(alone: Version) -> None:
-    report = verify(alone.folder, public_key=alone.key)
+    report = alone.verify()
     assert report.ok, report.findings
     (line,) = told(report)
     assert "whether lambda is the one that town v1 leads to" in line
@@ -132,8 +131,7 @@ def test_alone_everything_that_follows_from_the_stated_lambda_is_checked(alone: 
     set_cell(path, "count", 1, counts[1] - 1)
     digest = digest_of(path, "count")
     forge(alone, record=lambda record: record["replay"]["tables"][0].update(sha256=digest))
-    report = verify(alone.folder, public_key=alone.key)
-    assert broken(report) == {9}
+    assert broken(alone.verify()) == {9}
 
 
 @pytest.mark.parametrize("lambda_", ["1", "1.5", "7"])
@@ -142,8 +140,7 @@ def test_a_lambda_that_is_none_is_caught_alone_too(alone: Version, lambda_: str)
         record["replay"]["tables"][0]["lambda"] = lambda_
 
     forge(alone, record=change)
-    report = verify(alone.folder, public_key=alone.key)
-    assert 9 in broken(report)
+    assert 9 in broken(alone.verify())
 
 
 def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
@@ -178,14 +175,11 @@ def test_another_lambda_is_caught_beside_the_earlier_version_and_not_claimed_to_
 ) -> None:
     """What verify cannot tell, it does not claim; where it can tell, it finds it."""
     forge(alone, record=other_lambda(alone.folder))
-    report = verify(alone.folder, public_key=alone.key)
+    report = alone.verify()
     assert report.ok, report.findings
     assert len(told(report)) == 1
     beside = version(folder)
-    forge(beside, record=other_lambda(beside.folder))
-    report = verify(beside.folder, public_key=beside.key)
-    assert 9 in broken(report)
-    assert "chosen again" in "\n".join(map(str, report.findings))
+    assert_caught(forge(beside, record=other_lambda(beside.folder)), {9}, "chosen again")
 
 
 def test_a_reference_to_another_manifest_is_caught(folder: Path) -> None:
@@ -209,8 +203,7 @@ def test_a_reference_to_another_manifest_is_caught(folder: Path) -> None:
 )
 def test_a_record_that_names_another_version_is_caught(folder: Path, change: Any) -> None:
     forge(version(folder), record=change)
-    report = verify(version(folder).folder, public_key=version(folder).key)
-    assert 5 in broken(report)
+    assert 5 in broken(verify(version(folder).folder, public_key=version(folder).key))
 
 
 def test_a_neighbour_that_was_damaged_since_tells_nothing_and_accuses_nobody(folder: Path) -> None:
@@ -288,8 +281,7 @@ def test_a_version_whose_cells_are_others_is_refused(folder: Path, ledger: Ledge
 
 def test_a_version_with_counts_below_zero_is_refused(tmp_path: Path) -> None:
     """Unrefined counts are no table of people. That none of 30 noisy ones is below 0 has a chance under 1e-7."""
-    sparse = replace(second_census("{method: none}"), rows=20)
-    publish_version(sparse, tmp_path)
+    publish_version(replace(second_census("{method: none}"), rows=20), tmp_path)
     counts = pq.read_table(version(tmp_path, 1).folder / "data" / "age_x_sex.parquet")["count"].to_numpy()
     opened = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws", clock=lambda: first().clock)
     assert counts.min() < 0

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import load
 from tests.worlds.tables import refined_by
 from tests.worlds.versions import Version, publish_version
@@ -33,8 +32,7 @@ def told(version: Version) -> dict[str, Any]:
 def test_each_refinement_is_published_and_replayed(tmp_path: Path, refine: str) -> None:
     """Gaussian noise, structural zeros, tables whose ordered column comes first or stands alone."""
     version = publish_version(refined_by(refine), tmp_path)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     method, chosen = KEPT[refine]
     replay = load(version.folder / "record.json")["replay"]
     for table in replay["tables"]:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
@@ -20,12 +19,11 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.marginals import residual_shares
 from privacy.marginals.residual_basis import squares_of
 from privacy.table_plans.plan import plan_tables
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import event
-from tests.tasks.verification.forgery import digest_of, forge, load, of_kind, set_cell
+from tests.tasks.verification.forgery import assert_caught, digest_of, forge, load, of_kind, set_cell
 from tests.worlds.hierarchies import hierarchical
 from tests.worlds.tables import AGE, HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, second
-from tests.worlds.versions import Version, Worlds, broken, named
+from tests.worlds.versions import Version, Worlds, broken
 
 TABLES = "[[sex, age], {columns: [age, schooled], weight: 3}, [sex], [trade, sex, age]]"
 PRODUCT = f"{{kind: tables, mechanism: gaussian, split: residuals, tables: {TABLES}, refine: {{method: METHOD}}MORE}}"
@@ -87,15 +85,13 @@ def counts(version: Version, name: str, folder: str = "measurements", column: st
 def test_verify_makes_the_tables_again_from_the_residuals(worlds: Worlds, made: Scenario) -> None:
     """Under both relations, with a public total, with chosen methods, and with fractions; every rule holds."""
     version = worlds.published(made)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     assert [draw["key"] for draw in load(version.folder / "record.json")["replay"]["draws"]] == ["residuals"]
 
 
 def test_noisy_tables_agree_but_for_rounding(published: Version) -> None:
     """A margin of noisy counts lies within half a row a cell of any other table's, and the total is theirs."""
-    report = verify(published.folder, public_key=published.key)
-    assert report.ok, report.findings
+    published.assert_verifies()
     sexes, ages = counts(published, "sex"), counts(published, "sex_x_age")
     assert np.abs(ages.sum(axis=1) - sexes).max() <= 0.5 * (ages.shape[1] + 1)
     wide = counts(published, "trade_x_sex_x_age")
@@ -123,8 +119,7 @@ def test_the_record_and_pages_say_how_they_were_measured(published: Version) -> 
     assert draw["l2_sensitivity_squared"] == sum(m * m for m in record["replay"]["draws"][0]["event"]["moves"])
     assert {each["column"] for each in words["guarantee.per_attribute"]} == {"age", "sex", "schooled", "trade"}
     assert "l1_sensitivity" not in draw
-    page = (published.folder / "record.html").read_text()
-    assert "for all tables together" in page
+    assert "for all tables together" in (published.folder / "record.html").read_text()
 
 
 def test_auto_has_gaussian_noise_and_the_record_says_why(worlds: Worlds) -> None:
@@ -147,67 +142,41 @@ def test_noise_that_auto_does_not_lead_to_is_found(worlds: Worlds, tmp_path: Pat
 
     record, journal = event(0, laplace)
     forge(version, record=record, journal=journal)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 6 in broken(report)
     assert any(each.field == "replay.draws[0].event.kind" for each in report.findings)
 
 
 def test_auto_needs_a_delta(tmp_path: Path) -> None:
     """Refused by its line, with both ways out."""
-    made = planned_by_auto()
-    (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-    (tmp_path / "spec.yaml").write_text(made.spec.replace("delta: 1e-9}", "delta: 0}"))
-    findings = check_spec(load_spec(tmp_path / "spec.yaml"), load_contract(tmp_path / "contract.odcs.yaml"))
+    findings = check_spec(*planned_by_auto().written(tmp_path, ("delta: 1e-9}", "delta: 0}")))
     (found,) = [each for each in findings if each.field == "charge.delta"]
     assert "residuals" in found.found
     assert "another split" in found.remedy
 
 
 def quieter(entry: dict[str, Any]) -> None:
-    norm = sum(move * move for move in entry["moves"])
-    entry["moves"] = list(squares_of(norm // 4))
+    entry["moves"] = list(squares_of(sum(move * move for move in entry["moves"]) // 4))
 
 
-def moved(folder: Path) -> None:
-    """Move a row between two cells of a table's noisy counts."""
-    path = folder / "measurements/sex_x_age.parquet"
-    noisy = pq.read_table(path)["noisy"].to_pylist()
-    set_cell(path, "noisy", 0, noisy[0] + 1)
-
-
-def test_a_smaller_sensitivity_is_found(published: Version, tmp_path: Path) -> None:
+def test_a_smaller_sensitivity_is_found(version: Version) -> None:
     """Stated alike in record, charge and journal."""
-    version = published.copy(tmp_path / "v")
     record, journal = event(0, quieter)
-    forge(version, record=record, journal=journal)
-    report = verify(version.folder, public_key=version.key)
-    assert 6 in broken(report)
-    assert any("event.moves" in each.field for each in report.findings)
+    assert_caught(forge(version, record=record, journal=journal), {6}, field="event.moves")
 
 
-def test_noisy_counts_that_do_not_follow_are_found(published: Version, tmp_path: Path) -> None:
-    """All checksums agree with the forged file."""
-    version = published.copy(tmp_path / "v")
-    moved(version.folder)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert 8 in broken(report)
-    assert "measurements/sex_x_age.parquet" in named(report)
+@pytest.mark.parametrize(
+    ("name", "column"), [("sex_x_age", "noisy"), ("residuals", "noisy"), ("residuals", "multiplier")]
+)
+def test_a_forged_file_is_found(published: Version, tmp_path: Path, name: str, column: str) -> None:
+    """One more: counts that do not follow, numbers that were not drawn, multipliers other than the product's."""
+    version, where = published.copy(tmp_path / "v"), f"measurements/{name}.parquet"
+    set_cell(version.folder / where, column, 3, pq.read_table(version.folder / where)[column][3].as_py() + 1)
+    assert_caught(forge(version), {8}, where=where)
 
 
-def test_other_residuals_are_found(published: Version, tmp_path: Path) -> None:
-    """A number that was not drawn: the journal has the digest of those that were."""
-    version = published.copy(tmp_path / "v")
-    set_cell(version.folder / "measurements/residuals.parquet", "noisy", 3, 12345)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert 8 in broken(report)
-    assert "measurements/residuals.parquet" in named(report)
-
-
-def test_residuals_forged_with_their_digest_are_found_by_the_tables(published: Version, tmp_path: Path) -> None:
+def test_residuals_forged_with_their_digest_are_found_by_the_tables(version: Version) -> None:
     """Where the journal too is made up, the tables no longer follow from the residuals."""
-    version = published.copy(tmp_path / "v")
     path = version.folder / "measurements/residuals.parquet"
     set_cell(path, "noisy", 3, 10**6)
     found = digest_of(path, "noisy")
@@ -216,7 +185,7 @@ def test_residuals_forged_with_their_digest_are_found_by_the_tables(published: V
         of_kind(entries, "noise_drawn").update(sha256=found)
 
     forge(version, record=lambda r: r["replay"]["draws"][0].update(sha256=found), journal=entered)
-    assert not verify(version.folder, public_key=version.key).ok
+    assert not version.verify().ok
 
 
 def test_a_record_with_more_residuals_than_are_planned_is_found(
@@ -225,25 +194,14 @@ def test_a_record_with_more_residuals_than_are_planned_is_found(
     """By name, before anything is made of them."""
     monkeypatch.setattr(residual_shares, "MOST_RESIDUALS", 8)
     residual_shares._remembered.cache_clear()
-    report = verify(published.folder, public_key=published.key)
-    assert any(each.field == "replay.product.tables" for each in report.findings)
+    assert any(each.field == "replay.product.tables" for each in published.verify().findings)
 
 
 @pytest.mark.parametrize("change", [{"split": "optimal"}, {"tables": []}])
 def test_a_record_of_another_product_is_found(published: Version, tmp_path: Path, change: dict[str, Any]) -> None:
     """Another split, fewer tables."""
-    version = published.copy(tmp_path / "v")
-    forge(version, record=lambda r: r["replay"]["product"].update(change))
-    assert not verify(version.folder, public_key=version.key).ok
-
-
-def test_other_multipliers_in_the_file_are_found(published: Version, tmp_path: Path) -> None:
-    """They follow from product and contract, not from the file."""
-    version = published.copy(tmp_path / "v")
-    set_cell(version.folder / "measurements/residuals.parquet", "multiplier", 3, 1)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert "measurements/residuals.parquet" in named(report)
+    version = forge(published.copy(tmp_path / "v"), record=lambda r: r["replay"]["product"].update(change))
+    assert not version.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -282,14 +240,11 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
     """One event, within ε, nearer to the optimum than shares of marginals are."""
     found = {}
     for split in ("residuals, objective: max", "residuals", "optimal", "by_weight"):
-        made = scenario()
-        (tmp_path / "contract.odcs.yaml").write_text(made.contract)
-        (tmp_path / "spec.yaml").write_text(made.spec.replace("split: residuals", f"split: {split}"))
-        spec = load_spec(tmp_path / "spec.yaml")
-        plan = plan_tables(spec, load_contract(tmp_path / "contract.odcs.yaml"))
+        spec, contract = scenario().written(tmp_path, ("split: residuals", f"split: {split}"))
+        plan = plan_tables(spec, contract)
         assert plan.epsilon <= PICO
         found[split] = plan.over_optimum
-    assert len(plan_tables(spec, load_contract(tmp_path / "contract.odcs.yaml")).draws) == 4
+    assert len(plan_tables(spec, contract).draws) == 4
     assert found["residuals"] is not None
     assert found["residuals, objective: max"] is not None
     assert 1 <= found["residuals, objective: max"] <= 1.005

@@ -16,18 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import listing_digest
 from privacy.ledger.ledger import Ledger
 from privacy.refine import sparse_depth
-from tasks.verify import verify
 from tests.tasks.records.version_schemas import version_schemas
-from tests.tasks.verification.forgery import Json, as_published, edit, forge, load
+from tests.tasks.verification.forgery import Json, as_published, assert_caught, edit, forge, load
 from tests.worlds.sparse_tables import small, sparse
 from tests.worlds.versions import Version, Worlds, broken, publish_version
 
@@ -50,7 +47,6 @@ def marks(path: Path) -> dict[str, str]:
 
 
 def stated(version: Version, table: str) -> tuple[Json, Json]:
-    """The draw and the table of a name in the record's replay block."""
     replay = load(version.folder / "record.json")["replay"]
     draw = next(each for each in replay["draws"] if each["key"] == f"table:{table}")
     return draw, next(each for each in replay["tables"] if each["name"] == table)
@@ -59,8 +55,7 @@ def stated(version: Version, table: str) -> tuple[Json, Json]:
 @pytest.mark.long
 def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: Version) -> None:
     """3,000 rows in 10^9 cells: the table is sparse by itself, its small margin is dense; both are replayed."""
-    report = verify(large.folder, public_key=large.key)
-    assert report.ok, report.findings
+    large.assert_verifies()
     draw, table = stated(large, LARGE)
     assert draw["listed"]["cells"] == 10**9
     dense_draw, dense_table = stated(large, "c0")
@@ -145,8 +140,7 @@ def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
     """Structural zeros; the first threshold is set where 2 empty cells are expected, so that it has to be lowered."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 2)
     version = publish_version(small(refine, epsilon="1"), tmp_path)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     _, table = stated(version, SMALL)
     noisy = pl.read_parquet(version.folder / f"measurements/{SMALL}.parquet")
     data = pl.read_parquet(version.folder / f"data/{SMALL}.parquet")
@@ -168,7 +162,7 @@ def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
 
 def test_a_public_total_is_kept_under_replace_one(tmp_path: Path) -> None:
     version = publish_version(small("{method: simplex}", total="invariant"), tmp_path)
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
     assert pl.read_parquet(version.folder / f"data/{SMALL}.parquet")["count"].sum() == 400
 
 
@@ -179,7 +173,7 @@ def test_a_table_without_a_listed_cell_is_published_and_replayed(tmp_path: Path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparse_depth, "default_threshold", lambda cells, scale, *, false_hits: 10**6)
         version = publish_version(scenario, tmp_path)
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
     assert report.ok, report.findings
     assert pq.read_table(version.folder / f"data/{LARGE}.parquet").num_rows == 0
     assert (version.folder / f"data/{LARGE}.csv").read_text() == "c0,c1,c2,count,lower,upper\n"
@@ -209,9 +203,7 @@ def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path) ->
 
 def test_a_domain_beyond_64_bits_is_refused_and_names_its_columns(tmp_path: Path) -> None:
     scenario = sparse((10_000,) * 5, tables="[[c0, c1, c2, c3, c4]]")
-    (tmp_path / "contract.odcs.yaml").write_text(scenario.contract)
-    (tmp_path / "spec.yaml").write_text(scenario.spec)
-    contract, spec = load_contract(tmp_path / "contract.odcs.yaml"), load_spec(tmp_path / "spec.yaml")
+    spec, contract = scenario.written(tmp_path)
     (finding,) = check_spec(spec, contract)
     assert finding.found.startswith("c0 x c1 x c2 x c3 x c4: 10000 x 10000")
     assert "2^63 - 1" in finding.allowed
@@ -291,14 +283,6 @@ def dropped(table: pa.Table) -> pa.Table:
     return table.slice(1)
 
 
-def swapped(table: pa.Table) -> pa.Table:
-    return table.take([1, 0, *range(2, table.num_rows)])
-
-
-def doubled(table: pa.Table) -> pa.Table:
-    return table.take([0, 0, *range(1, table.num_rows)])
-
-
 MEASURED, DATA = f"measurements/{SMALL}.parquet", f"data/{SMALL}.parquet"
 
 
@@ -310,16 +294,27 @@ def test_the_forger_s_tools_alone_change_nothing(request: pytest.FixtureRequest,
         restated(version)
     else:
         forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
 
 
 CHANGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], bool, set[int], str]] = {
     "a noisy value, and nothing entered anew": (MEASURED, moved, False, {8}, "when it was drawn"),
     "a noisy value below the threshold, entered anew": (MEASURED, below, True, {8}, "the threshold"),
     "a listed cell dropped, and nothing entered anew": (MEASURED, dropped, False, {8}, "when it was drawn"),
-    "listed cells in another order": (MEASURED, swapped, True, {8}, "row-major order"),
-    "a cell that is listed twice": (MEASURED, doubled, True, {8}, "each once"),
+    "listed cells in another order": (
+        MEASURED,
+        lambda table: table.take([1, 0, *range(2, table.num_rows)]),
+        True,
+        {8},
+        "row-major order",
+    ),
+    "a cell that is listed twice": (
+        MEASURED,
+        lambda table: table.take([0, 0, *range(1, table.num_rows)]),
+        True,
+        {8},
+        "each once",
+    ),
     "a narrower interval": (MEASURED, with_value("upper", 2, -1), True, {8}, "column upper, row 3"),
     "a refined value": (DATA, with_value("count", 1, 7), True, {9}, "column count, row 2"),
     "a refined cell dropped": (DATA, dropped, True, {9}, "replayed by negative_l2"),
@@ -333,7 +328,7 @@ def test_a_forged_list_is_caught_by_the_rule_it_breaks(zeros: Version, tmp_path:
     version = zeros.copy(tmp_path / "v")
     rewrite(version.folder / file, change)
     restated(version, measured=measured)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) >= rules, report.findings
     assert not report.ok
     assert says in "\n".join(map(str, report.findings))
@@ -345,8 +340,7 @@ def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Pat
     version = zeros.copy(tmp_path / "v")
     table, codes = table_of(version.folder / MEASURED)
     absent = int(np.setdiff1d(np.arange(600), codes)[0])
-    event = stated(version, SMALL)[0]["event"]
-    assert event["kind"] == "discrete_laplace"
+    assert stated(version, SMALL)[0]["event"]["kind"] == "discrete_laplace"
     width = table.column("noisy")[0].as_py() - table.column("lower")[0].as_py()
     row = {
         "c0": [str(absent // 30 + 1)],
@@ -365,9 +359,7 @@ def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Pat
     )
     as_published(whole.replace_schema_metadata(table.schema.metadata), version.folder / MEASURED)
     restated(version)
-    report = verify(version.folder, public_key=version.key)
-    assert 8 in broken(report)
-    assert "whatever is below it must not be listed" in "\n".join(map(str, report.findings))
+    assert_caught(version, {8}, "whatever is below it must not be listed")
 
 
 @pytest.mark.parametrize("by", [-1, 1])
@@ -392,7 +384,7 @@ def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_
 
     edit(version.folder / "record.json", change)
     restated(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {9}, report.findings
     assert "threshold must be where the draw of these cells ends" in "\n".join(map(str, report.findings))
 
@@ -406,7 +398,7 @@ def test_a_threshold_in_the_record_alone_is_caught(zeros: Version, tmp_path: Pat
                 draw["listed"]["threshold"] += 1
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 8 in broken(report), report.findings
 
 
@@ -431,11 +423,8 @@ def draw_of(record: Json) -> Json:
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_record_that_says_otherwise_is_caught(zeros: Version, tmp_path: Path, name: str) -> None:
     change, rule, says = RECORDS[name]
-    version = zeros.copy(tmp_path / "v")
-    forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
-    assert rule in broken(report), report.findings
-    assert says in "\n".join(map(str, report.findings))
+    version = forge(zeros.copy(tmp_path / "v"), record=change)
+    assert_caught(version, {rule}, says)
 
 
 def test_metadata_that_calls_absent_cells_something_else_is_caught(zeros: Version, tmp_path: Path) -> None:
@@ -445,7 +434,7 @@ def test_metadata_that_calls_absent_cells_something_else_is_caught(zeros: Versio
         changed = {**table.schema.metadata, b"sudare_absent": b"unknown"}
         as_published(table.replace_schema_metadata(changed), version.folder / name)
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {8, 9}
     assert "metadata sudare_absent" in "\n".join(map(str, report.findings))
 
@@ -456,7 +445,7 @@ def test_the_csv_copy_is_compared_with_the_list(zeros: Version, tmp_path: Path) 
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], *lines[2:], ""]))
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {9}
     assert f"data/{SMALL}.csv" in {finding.where for finding in report.findings}
 
@@ -465,8 +454,7 @@ def test_nothing_private_is_written_beside_the_list(tmp_path: Path) -> None:
     """The draws' folder holds its identity and one file per draw; the sparse one is as long as its list."""
     scenario = small()
     scenario.seeded = False
-    facts = scenario.run(tmp_path)
-    files = sorted((tmp_path / "draws" / facts.run_key).iterdir())
+    files = sorted((tmp_path / "draws" / scenario.run(tmp_path).run_key).iterdir())
     assert [file.name for file in files] == ["000000.draw", "000001.draw", "000002.draw", "folder.json"]
     assert sorted(json.loads(files[3].read_bytes())) == ["id", "ledger", "run_key"]
     header, _, rest = files[1].read_bytes().partition(b"\n")

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
-from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.table_plans.plan import TablesPlan, plan_tables
-from tasks.verify import verify
 from tests.worlds.hierarchies import hierarchical
 from tests.worlds.tables import AGE, SCHOOLED, SEX, WORKER, Scenario, first
 from tests.worlds.versions import Worlds
@@ -41,14 +38,8 @@ def scenario(mechanism: str, split: str, adjacency: str, rows: int, delta: str =
 
 
 def planned(made: Scenario, folder: Path) -> TablesPlan:
-    """Plan what is admitted.
-
-    Raises:
-        SpecRefused: with all findings.
-    """
-    (folder / "contract.odcs.yaml").write_text(made.contract)
-    (folder / "spec.yaml").write_text(made.spec)
-    spec, contract = load_spec(folder / "spec.yaml"), load_contract(folder / "contract.odcs.yaml")
+    """Plan what is admitted."""
+    spec, contract = made.written(folder)
     findings = check_spec(spec, contract)
     if findings:
         raise SpecRefused(findings)
@@ -96,8 +87,7 @@ def test_each_is_planned_within_its_charge_or_refused_by_its_line(
 def test_what_is_published_verifies(worlds: Worlds, mechanism: str, split: str, adjacency: str, rows: int) -> None:
     """By all rules; the record names the error over the least, or over a bound below it."""
     version = worlds.published(scenario(mechanism, split, adjacency, rows))
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     [stated] = {"over_bound", "over_optimum"} & set(version.words["noise.mechanism_choice"])
     assert float(version.words["noise.mechanism_choice"][stated]) >= 1
     assert stated == ("over_bound" if adjacency == "replace_one" or mechanism == "laplace" else "over_optimum")

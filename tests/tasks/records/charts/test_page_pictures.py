@@ -154,6 +154,5 @@ def test_the_error_plot_stays_inside(values: list[float], half_width: int) -> No
 
 @pytest.mark.parametrize("counts", [np.zeros((2, 2)), np.full((2, 2), 0.25), np.array([[3]])])
 def test_small_counts_have_maps_too(counts: NDArray[np.float64]) -> None:
-    made = draw_map(counts, UP, RIGHT, side=4)
-    found, _ = picture(made.source)
+    found, _ = picture(draw_map(counts, UP, RIGHT, side=4).source)
     assert (found > 0).all() == (counts > 0).all()

@@ -19,7 +19,6 @@ from contracts.release.spec import ReleaseSpec
 from privacy.ledger.ledger import Ledger
 from tasks.records.charts.place_map import outlines, place_map, shapes_of
 from tasks.records.page.language import languages, page_name
-from tasks.verify import verify
 from tests.worlds.statistics import StatisticsScenario
 from tests.worlds.versions import Version, Worlds, broken, caught
 
@@ -28,7 +27,6 @@ TEXTS = ("1 (0 – 2)", "2 (1 – 3)", "3", "–")
 
 
 def places(**changed: Any) -> Contract:
-    """A contract with one column of places, three of which have an outline."""
     domain = {"kind": "categories", "values": LABELS, "nulls": {"policy": "category"}}
     drawn = tuple(Outline(label=label, path=f"M{place} 0L1 1L2 2Z") for place, label in enumerate(LABELS[:3]))
     shapes = PlaceShapes(width=10, height=20, outlines=drawn)
@@ -120,7 +118,7 @@ def mapped(worlds: Worlds) -> Version:
 @pytest.mark.long
 def test_a_version_with_shapes_verifies_and_shows_a_map_of_each_statistic(mapped: Version) -> None:
     """All pages have the outlines once, and a map each for counts and means with the numbers of the file."""
-    assert broken(verify(mapped.folder, public_key=mapped.key)) == set()
+    assert broken(mapped.verify()) == set()
     for name in map(page_name, languages()):
         page = (mapped.folder / name).read_text()
         assert page.count('<svg class="outlines"') == 1

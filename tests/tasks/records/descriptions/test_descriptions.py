@@ -20,7 +20,6 @@ from tasks.records.descriptions.label import label_html
 from tasks.records.descriptions.lineage import run_event
 from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.software import software
-from tasks.verify import verify
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT, RUN_EVENT
 from tests.tasks.verification.forgery import as_forged, edit, forge, load, told
 from tests.worlds.tables import OTHER_ABOUT, second
@@ -111,8 +110,7 @@ def test_the_form_that_is_asked_for_is_strict(record: RecordExplanation) -> None
 
 def test_the_entry_has_the_numbers_of_the_record(record: RecordExplanation) -> None:
     entry = yaml.safe_load(deployment_yaml(record))["deployment"]
-    parameters = entry["privacy_loss"]["privacy_parameters"]
-    assert parameters == {"epsilon": 2.499999995191, "delta": 1e-8}
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 2.499999995191, "delta": 1e-8}
     assert entry["dp_flavor"]["name"] == "Approximate DP"
     assert "the check domain:wage held" in entry["dp_flavor"]["unprotected_quantities"]
 
@@ -150,8 +148,7 @@ def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, r
 def test_no_description_shows_what_is_withheld(ours: Version) -> None:
     """The path and name of the source, and the exact times, are for auditors."""
     path = ours.folder.parents[2] / "records" / Path(*ours.folder.parts[-2:]) / "record.auditor.json"
-    private = load(path)["record"]
-    hidden = [value for value in private["auditor"].values() if isinstance(value, str)]
+    hidden = [value for value in load(path)["record"]["auditor"].values() if isinstance(value, str)]
     assert len(hidden) >= 4
     for name in FROM_RECORD:
         text = (ours.folder / name).read_text(encoding="utf-8")
@@ -233,7 +230,7 @@ def test_a_description_that_says_something_else_is_found(
     """Also by a publisher who signs it: rule 10, in the file that was changed."""
     change(spoilt.folder)
     forge(spoilt)
-    report = verify(spoilt.folder, public_key=spoilt.key)
+    report = spoilt.verify()
     assert broken(report) == {10}
     assert named(report) == {name}
     assert says in " ".join(f.found for f in report.findings)
@@ -244,13 +241,13 @@ def test_other_code_compares_numbers_and_not_bytes(spoilt: Version) -> None:
     forge(spoilt, record=lambda record: told(record, "software.code", "2" * 64))
     replaced("deployment.yaml", "tier: 1", "tier: 3")(spoilt.folder)
     forge(spoilt)
-    assert verify(spoilt.folder, public_key=spoilt.key).findings == ()
+    assert spoilt.verify().findings == ()
     replaced("deployment.yaml", "epsilon: 2.499999995191", "epsilon: 0.5")(spoilt.folder)
     forge(spoilt)
-    assert named(verify(spoilt.folder, public_key=spoilt.key)) == {"deployment.yaml"}
+    assert named(spoilt.verify()) == {"deployment.yaml"}
 
 
 @pytest.mark.parametrize("name", sorted(FROM_RECORD))
 def test_a_missing_description_is_a_missing_file(spoilt: Version, name: str) -> None:
     (spoilt.folder / name).unlink()
-    assert name in " ".join(str(vars(f)) for f in verify(spoilt.folder, public_key=spoilt.key).findings)
+    assert name in " ".join(str(vars(f)) for f in spoilt.verify().findings)

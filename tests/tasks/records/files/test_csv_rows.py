@@ -66,10 +66,6 @@ def tables(scenario: Scenario, formulas: str, form: str) -> Scenario:
     return replace(scenario, contract=scenario.contract[:at] + COLUMNS, spec=spec, failing="")
 
 
-def dense_tables(formulas: str) -> Scenario:
-    return tables(first(), formulas, "dense")
-
-
 def sparse_tables(formulas: str) -> Scenario:
     return tables(sparse((20, 30), rows=400, refine="{method: negative_l2, lambda: 0.1}"), formulas, "sparse")
 
@@ -85,17 +81,16 @@ def synthetic_rows(formulas: str) -> SyntheticScenario:
     )
 
 
-KINDS: dict[str, Make] = {"dense": dense_tables, "sparse": sparse_tables, "rows": synthetic_rows}
+KINDS: dict[str, Make] = {
+    "dense": lambda formulas: tables(first(), formulas, "dense"),
+    "sparse": sparse_tables,
+    "rows": synthetic_rows,
+}
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def published(request: pytest.FixtureRequest, worlds: Worlds) -> Version:
     return worlds.published(KINDS[request.param]("neutralised"))
-
-
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
 
 
 def cells(path: Path) -> list[list[str]]:
@@ -116,8 +111,7 @@ def test_csv_files_have_a_quote_in_front_and_parquet_keeps_the_label(published: 
     assert {"=1+1", "'=x", "=x", "-1"} <= set(labels)
     parts = sorted((published.folder / "data/marks").glob("*.parquet"))
     assert pq.read_table(parts[0]).column("mark").to_pylist() == labels
-    report = verify(published.folder, public_key=published.key)
-    assert report.ok, report.findings
+    published.assert_verifies()
 
 
 def test_the_version_says_how_its_csv_files_are_written(version: Version) -> None:
@@ -141,7 +135,7 @@ def test_a_record_that_states_another_way_of_writing_is_refused(version: Version
         record["replay"]["formulas"] = formulas
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (broken(report), "data/marks.csv" in named(report)) == ({9} if formulas else {5, 9}, True)
 
 
@@ -149,11 +143,11 @@ def test_a_record_that_states_another_way_of_writing_is_refused(version: Version
 def test_a_version_with_formulas_does_not_say_that_it_has_none(worlds: Worlds, tmp_path: Path, kind: str) -> None:
     """As they are, they are no other bytes under `formulas: accepted` than under nothing; the labels tell."""
     version = as_forged(worlds.published(KINDS[kind]("accepted")).copy(tmp_path / "v"))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert "replay.formulas" in report.word
     with_words(version, lambda record: record["replay"].update(formulas=None))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert {(finding.where, finding.field) for finding in report.findings} == {("record.json", "replay.formulas")}
 
 
@@ -178,7 +172,7 @@ def test_a_quote_that_is_missing_or_too_many_is_found(
     assert before in content
     path.write_bytes(content.replace(before, after, 1))
     forge(version, record=record)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (broken(report), named(report)) == ({9}, {"data/marks.csv"})
 
 
@@ -188,8 +182,7 @@ def test_accepted_labels_stand_in_csv_files_as_they_are(make: Make, tmp_path: Pa
     header, *rows = cells(version.folder / "data/marks.csv")
     assert header[:2] == ["mark", "=sign"]
     assert [row[0] for row in rows] == pq.read_table(version.folder / "data/marks.parquet")["mark"].to_pylist()
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
 
 
 def test_sampled_rows_are_written_as_the_version_writes_them(tmp_path: Path) -> None:
@@ -266,7 +259,7 @@ def test_a_federation_neutralises_too(tmp_path: Path, federation: str, name: str
     assert load(copy.folder / "record.json")["replay"]["formulas"] == "neutralised"
     path.write_bytes(path.read_bytes().replace(b"'=a", b"=a"))
     forge(copy)
-    assert f"data/{name}" in {each.where for each in verify(copy.folder, public_key=copy.key).findings}
+    assert f"data/{name}" in {each.where for each in copy.verify().findings}
 
 
 @pytest.mark.parametrize("federation", [TABLES, MARGINALS])

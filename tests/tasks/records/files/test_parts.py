@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.records.files import part_names
-from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, edit_table, forge, load, set_cell
+from tests.tasks.verification.forgery import Json, assert_caught, edit_table, forge, load, set_cell
 from tests.worlds.synthetic_rows import SyntheticScenario
 from tests.worlds.tables import first
 from tests.worlds.versions import Version, broken, publish_version
@@ -31,11 +30,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
         yield publish_version(scenario, tmp_path_factory.mktemp("parts"))
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 def listed(version: Version) -> list[Json]:
     files: list[Json] = version.words["output.files"]
     return [file for file in files if "/part-" in file["path"]]
@@ -43,7 +37,7 @@ def listed(version: Version) -> list[Json]:
 
 def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version) -> None:
     """An engine that reads the folder gets the file; each part says where it is from, and nothing else counts it."""
-    assert verify(published.folder, public_key=published.key).ok
+    assert published.verify().ok
     parts = listed(published)
     for whole in ("age", "age_x_sex"):
         file = pq.ParquetFile(published.folder / "data" / f"{whole}.parquet")
@@ -53,8 +47,7 @@ def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version) -> 
         folder = str(published.folder / "data" / whole / "*.parquet")
         together = duckdb.sql(f"select * from read_parquet('{folder}')").to_arrow_table()
         assert together.to_pylist() == file.read().to_pylist()
-    marks = pq.read_schema(published.folder / parts[0]["path"]).metadata
-    assert marks[b"sudare_release"] == b"town"
+    assert pq.read_schema(published.folder / parts[0]["path"]).metadata[b"sudare_release"] == b"town"
     croissant = load(published.folder / "croissant.json")
     assert {part["path"] for part in parts} <= {each["contentUrl"] for each in croissant["distribution"]}
     assert not [each["name"] for each in croissant["recordSet"] if "part-" in each["name"]]
@@ -122,10 +115,7 @@ def test_forged_parts_are_caught_where_all_digests_and_signatures_hold(
             value = load(version.folder / name)
             keep(value)
             (version.folder / name).write_text(json.dumps(value))
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert 9 in broken(report)
-    assert says in "\n".join(map(str, report.findings))
+    assert_caught(forge(version), {9}, says)
 
 
 def _without(entry: Json, file: dict[str, str]) -> None:
@@ -137,17 +127,17 @@ def test_a_part_of_a_file_that_is_none_is_refused(version: Version) -> None:
     source = version.folder / "data" / "age" / "part-00000.parquet"
     shutil.copy(source, version.folder / "data" / "sex" / "part-00000.parquet")
     forge(version)
-    assert 5 in broken(verify(version.folder, public_key=version.key))
+    assert 5 in broken(version.verify())
 
 
 @pytest.mark.long
 def test_synthetic_rows_in_parts_verify(tmp_path: Path) -> None:
     version = publish_version(SyntheticScenario(formats="[parquet, parts]"), tmp_path)
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
     [part] = listed(version)
     assert part["path"] == "data/stays/part-00000.parquet"
     whole = pq.read_table(version.folder / "data" / "stays.parquet")
     assert pq.read_table(version.folder / part["path"]).equals(whole)
     edit_table(version.folder / part["path"], lambda table: table.take(list(range(table.num_rows))[::-1]))
     forge(version)
-    assert broken(verify(version.folder, public_key=version.key)) == {9}
+    assert broken(version.verify()) == {9}

@@ -123,8 +123,7 @@ def test_heat_levels_follow_the_counts(values: list[int]) -> None:
     """Larger counts are never lighter, the largest is darkest, and nothing is left blank that is above zero."""
     counts = np.array(values)
     levels = charts.heat_levels(counts)
-    order = np.argsort(counts, kind="stable")
-    assert (np.diff(levels[order]) >= 0).all()
+    assert (np.diff(levels[np.argsort(counts, kind="stable")]) >= 0).all()
     assert ((levels > 0) == (counts > 0)).all()
     assert counts.max() <= 0 or levels.max() == charts.HEAT_LEVELS
 

@@ -20,7 +20,6 @@ from tasks.records.page.page import prepare
 from tasks.records.page.statistics_facts import IMPOSSIBLE, PERHAPS_EMPTY
 from tasks.records.page.statistics_view import TOO_FEW, StatisticsView
 from tasks.records.page.statistics_words import readable
-from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.statistics import of_tables, pure
 from tests.worlds.versions import Version, Worlds, broken, named
@@ -193,8 +192,7 @@ def test_means_are_drawn_on_their_clip_or_on_the_part_of_it_that_they_need(world
 
 def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, tmp_path: Path) -> None:
     """The forger signs the page again: only that it does not follow from the files tells."""
-    report = verify(many.folder, public_key=many.key)
-    assert report.ok, report.findings
+    many.assert_verifies()
     spoilt = many.copy(tmp_path / "v")
     row = shown(many)[0].statistics[0].rows[0]
     page = spoilt.folder / "record.html"
@@ -202,7 +200,7 @@ def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, t
     assert f"<td>{row.value}</td>" in text
     page.write_text(text.replace(f"<td>{row.value}</td>", f"<td>{row.value}1</td>", 1), encoding="utf-8")
     forge(spoilt)
-    report = verify(spoilt.folder, public_key=spoilt.key)
+    report = spoilt.verify()
     assert (broken(report), "record.html" in named(report)) == ({10}, True)
 
 
@@ -270,5 +268,4 @@ def test_where_no_table_counts_rows_the_page_says_nothing_of_empty_cells(worlds:
         of_tables("[{by: [floor], of: [{sum: age, clip: [20, 80]}]}]", release="one"), here=True
     )
     assert "near_zero</code>" not in (version.folder / "record.html").read_text()
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()

@@ -92,17 +92,12 @@ COLUMNS: dict[str, Column] = DOMAINS | DATES | MORE
 
 
 def contract_with(columns: Sequence[Column]) -> Contract:
-    """A contract of columns c0, c1, ..."""
     named = tuple(each.model_copy(update={"name": f"c{place}"}) for place, each in enumerate(columns))
     return contract_of(*named)
 
 
 def taken(folder: Path, columns: Sequence[Column], values: Any) -> tuple[PrivateTable, Contract, Path]:
-    """Take values in as several columns of a Parquet file, each in rows of its own, where the others are null.
-
-    A row that is kept for one column would hide what another one loses; a null alone keeps no row, where nulls are
-    not mapped. A select lets in types that a contract refuses.
-    """
+    """Take values in as several columns of a Parquet file, each in rows of its own, where the others are null."""
     path, contract = folder / "x.parquet", contract_with(columns)
     array = pa.array(values)
     blocks = [[pa.nulls(len(array), array.type)] * len(columns) for _ in columns]

@@ -54,10 +54,7 @@ def by_unit(found: list[Row], unit: str) -> dict[object, Counter[str]]:
 
 
 def departures(contract: Contract, base: str, number: int = WORLDS) -> list[str]:
-    """Take each unit out of random worlds; say what of the others changed, and what was more than the bound.
-
-    All pairs of neighbours stand beside each other in two large worlds, so that they are joined at once.
-    """
+    """Take each unit out of random worlds; say what of the others changed, and what was more than the bound."""
     chance, column = random.Random(20), str(contract.unit.column)
     table = linked_of(contract).terms.unit.table
     pairs = [

@@ -78,7 +78,6 @@ def units(folder: Path, source: Source, contract: Contract) -> list[str]:
 
 
 def read_ids(folder: Path, contract: Contract) -> list[str]:
-    """The ids of all rows of a folder, as its reading and the encoding make them."""
     reading = read_parts(folder, parts_of(folder, "parquet"), Source(path=folder, files="parquet"), contract)
     text = unit_sql("pid", contract.unit.numbers_up_to)
     return [row[0] for row in duckdb.execute(f"SELECT {text} FROM {reading.relation}").fetchall()]

@@ -14,7 +14,7 @@ import pytest
 from contracts.errors import GateBroken, Refused, SourceUnreadable
 from contracts.release.source import Source
 from tasks.storage import progress
-from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, take_in
+from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, refusal, take_in
 from tests.tasks.storage.during import During
 
 
@@ -40,20 +40,10 @@ def codes(folder: Path, source: Source) -> list[tuple[int, ...]]:
         return connection.execute("SELECT * FROM codes").fetchall()
 
 
-def refusal(folder: Path, source: Source, kind: type[Refused]) -> str:
-    with pytest.raises(kind) as raised:
-        take_in(source, make_contract(folder), folder)
-    assert raised.value.__context__ is None
-    assert SECRET not in str(raised.value)
-    assert not list((folder / "run").glob("*"))
-    return str(raised.value)
-
-
 def single(folder: Path, *rows: str) -> list[tuple[int, ...]]:
     """The codes of the same rows out of one plain file."""
     (folder / "one").mkdir()
-    path = pack(csv_text(*rows), "one/people.csv", folder)
-    return codes(folder / "one", Source(path=path))
+    return codes(folder / "one", Source(path=pack(csv_text(*rows), "one/people.csv", folder)))
 
 
 def test_csv_files_plain_and_packed_are_one_table_in_the_order_of_their_paths(tmp_path: Path):
@@ -64,8 +54,7 @@ def test_csv_files_plain_and_packed_are_one_table_in_the_order_of_their_paths(tm
     pack("left over", "people/_SUCCESS", tmp_path)
     pack("left over", "people/_leftovers/0/1.csv", tmp_path)
     pack("left over", "people/.1.csv.crc", tmp_path)
-    found = codes(tmp_path, Source(path=tmp_path / "people", files="csv"))
-    assert found == single(tmp_path, *ROWS)
+    assert codes(tmp_path, Source(path=tmp_path / "people", files="csv")) == single(tmp_path, *ROWS)
 
 
 @pytest.mark.long
@@ -367,8 +356,7 @@ def test_a_drifting_csv_and_a_broken_row_name_the_file_by_its_number(tmp_path: P
     source = Source(path=tmp_path / "people", files="csv")
     pack(csv_text(ROWS[0]), "people/1.csv", tmp_path)
     late = pack(csv_text(ROWS[0], f"{SECRET},F"), f"people/2-{SECRET}.csv", tmp_path)
-    message = refusal(tmp_path, source, GateBroken)
-    assert "people: file 2 by name:3: row\n    found: 2 fields" in message
+    assert "people: file 2 by name:3: row\n    found: 2 fields" in refusal(tmp_path, source, GateBroken)
     late.write_text(csv_text("F,34,1,2020-01-01", header="sex,age,wage,since"))
     assert "file 2 by name: columns\n    found: other columns" in refusal(tmp_path, source, GateBroken)
 

@@ -162,8 +162,7 @@ def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path) -
     """SQLite's 1.5 arrives as a text: by a decimal comma it would be no number."""
     marked = ("kind: integer\n", 'kind: integer\n              decimal: ","\n')
     text = replaced(SPEC, ("path: people.csv", "path: people.sqlite, table: people"))
-    spec = load_spec(write(tmp_path, "people.yaml", text))
-    (finding,) = check_spec(spec, loaded(tmp_path, marked))
+    (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path, marked))
     assert "SQLite" in finding.found
     assert "by `select:`" in finding.remedy
 
@@ -173,8 +172,7 @@ def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path) -
 
 def test_a_period_takes_the_rows_whose_days_are_written_so(tmp_path: Path) -> None:
     days = SourceDays("since", time_block("2021-Q1"))
-    found = codes(FORMS["csv"](tmp_path), german(tmp_path), tmp_path / "in", days)
-    assert len(found) == 1
+    assert len(codes(FORMS["csv"](tmp_path), german(tmp_path), tmp_path / "in", days)) == 1
 
 
 def test_a_period_takes_instants_by_the_declared_zone_and_refuses_them_without_one(tmp_path: Path) -> None:
@@ -242,8 +240,7 @@ def test_the_look_says_which_notation_values_look_like(
     tmp_path: Path, values: list[str], keys: dict[str, Any], hint: tuple[str, ...]
 ) -> None:
     """In private only; two that are as good are both named."""
-    a_column = column(**{**keys, **BOUNDS[keys["kind"]]})
-    contract = contract_of(a_column)
+    contract = contract_of(column(**{**keys, **BOUNDS[keys["kind"]]}))
     (tmp_path / "a.csv").write_text("x\n" + "".join(f'"{value}"\n' for value in values))
     table = take_in(Source(path=tmp_path / "a.csv"), contract, tmp_path)
     found = misfits(table, contract, folder=tmp_path / "run", memory_limit="256MB")
@@ -255,8 +252,7 @@ def test_the_look_says_which_notation_values_look_like(
 def test_the_private_pages_and_the_terminal_say_it(tmp_path: Path) -> None:
     """What is escaped on the page is plain on the terminal."""
     looks = ('format: "%d/%m/%Y"', 'format: "%m/%d/%Y"')
-    off = ColumnMisfits("since", 10, 10, 0, 0, "(null)", "(null)", False, looks)
-    found = Misfits(10, (off,), ())
+    found = Misfits(10, (ColumnMisfits("since", 10, 10, 0, 0, "(null)", "(null)", False, looks),), ())
     page = unescape(misfits_page(found, release="r", share=Fraction(1, 100)))
     assert "that do not fit look like" in page
     assert all(look in page for look in looks)

@@ -252,8 +252,7 @@ def test_a_signing_key_of_another_form_is_refused_without_being_shown(
 
 
 def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: Path) -> None:
-    workspace = Workspace.create(tmp_path)
-    assert workspace.schedule == ()
+    assert Workspace.create(tmp_path).schedule == ()
     file = tmp_path / "sudare.toml"
     file.write_text(file.read_text() + '"specs/a.yaml" = "0 6 1 * *"\n')
     [entry] = Workspace.open(tmp_path).schedule

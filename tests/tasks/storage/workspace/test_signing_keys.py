@@ -59,8 +59,7 @@ def test_a_key_under_a_passphrase_is_the_same_key(tmp_path: Path) -> None:
     file = write_encrypted(closed, SEED, PASSPHRASE)
     assert file.stat().st_mode & 0o777 == 0o600
     assert SEED not in file.read_bytes()
-    key = open_key(closed)
-    assert key.sign(b"text") == Ed25519PrivateKey.from_private_bytes(SEED).sign(b"text")
+    assert open_key(closed).sign(b"text") == Ed25519PrivateKey.from_private_bytes(SEED).sign(b"text")
     said = subprocess.run(
         ["openssl", "pkey", "-in", file, "-passin", f"pass:{PASSPHRASE}", "-noout", "-text"],
         capture_output=True,

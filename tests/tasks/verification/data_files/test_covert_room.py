@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, forge
 from tests.worlds.sparse_tables import small
 from tests.worlds.synthetic_rows import aim, gaussians
@@ -101,15 +100,14 @@ def test_room_in_a_parquet_file_is_found_whatever_wrote_it(version: Version, tri
     assert path.read_bytes() != before
     assert pq.read_table(path).to_pylist() == values.to_pylist()
     forge(version, record=by_other_libraries if writer == "another" else lambda record: None)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (broken(report), named(report)) == ({9}, {TABLE})
     assert any(re.search(field, finding.field) for finding in report.findings)
     assert TEXT not in str(report.to_json())
 
 
 def by_other_libraries(record: Json) -> None:
-    packages = record["declarations"]["software"]["packages"]
-    packages.update(pyarrow="25.0.0")
+    record["declarations"]["software"]["packages"].update(pyarrow="25.0.0")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +125,7 @@ def test_other_bytes_of_the_same_values_are_found_where_the_same_libraries_ran(
     change(version.folder / TABLE)
     assert (version.folder / TABLE).read_bytes() != before
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (broken(report), named(report)) == ({9}, {TABLE})
 
 
@@ -154,7 +152,7 @@ def test_room_in_a_csv_copy_is_found_whatever_wrote_it(version: Version, trick: 
     path.write_bytes(TRICKS[trick](before))
     assert path.read_bytes() != before
     forge(version, record=by_other_libraries if writer == "another" else lambda record: None)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (9 in broken(report), CSV in named(report)) == (True, True)
 
 
@@ -165,7 +163,7 @@ def test_what_other_libraries_wrote_passes_by_its_structure(version: Version) ->
     content = path.read_bytes()
     path.write_bytes(content.replace(pa.__version__.encode(), b"25.9.9"[: len(pa.__version__)]))
     forge(version, record=by_other_libraries)
-    assert verify(version.folder, public_key=version.key).findings == ()
+    assert version.verify().findings == ()
 
 
 @pytest.mark.long
@@ -175,14 +173,14 @@ def test_versions_of_every_kind_are_written_again_to_the_same_bytes(
 ) -> None:
     """Rows, sums, models, sparse tables; and a note is found: in each of all files, and in one alone."""
     version = worlds.published(make(), here=True).copy(tmp_path / "v")
-    assert verify(version.folder, public_key=version.key).findings == ()
+    assert version.verify().findings == ()
     names = [name for name in version.files if name.endswith(".parquet")]
     for noted in (names, names[:1], names[-1:]):
         honest = {name: (version.folder / name).read_bytes() for name in noted}
         for name in noted:
             in_metadata(version.folder / name)
         forge(version)
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
         assert 9 in broken(report), noted
         assert named(report) == set(noted)
         for name, content in honest.items():

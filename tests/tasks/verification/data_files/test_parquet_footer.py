@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.verification.data_files.parquet_footer import check_footer
-from tasks.verify import verify
 from tests.tasks.verification.forgery import forge
 from tests.worlds.versions import Version, broken
 
@@ -55,7 +54,7 @@ def test_a_footer_that_lies_is_caught_where_all_values_digests_and_signatures_ho
         [[found]] = duckdb.sql(f"select count(*) from '{path}' where count = {largest}").fetchall()
         assert found == 0 < values["count"].to_pylist().count(largest)
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert broken(report) == {9}
     [finding] = report.findings
     assert finding.where == "data/age.parquet"
@@ -107,10 +106,7 @@ def written(column: pa.Array) -> bytes:
 
 
 def with_ends(data: bytes, true: str, false: str) -> bytes:
-    """State both ends of a column of one letter a value as those of all labels, in the footer alone.
-
-    The end that is not used, b, is replaced; Thrift writes a text as its length and its letters.
-    """
+    """State both ends of a column of one letter a value as those of all labels, in the footer alone."""
     rows, footer, end = parts_of(data)
     assert footer.count(b"\x01b") >= 1
     assert footer.count(b"\x01" + true.encode()) >= 1

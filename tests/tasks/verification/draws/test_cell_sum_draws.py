@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.records.statistics_record import values_digest
-from tasks.verify import verify
 from tests.tasks.verification.forgeries import Forgery, event, of_terms
 from tests.tasks.verification.forgery import Change, Json, edit, forge, load, of_kind, replay, set_cell
 from tests.worlds.statistics import gaussian, pure
@@ -213,20 +212,17 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(published: Version
     forgery, version = FORGERIES[name], published.copy(tmp_path / "v")
     forgery.files(version.folder)
     forge(version, record=forgery.record, journal=forgery.journal)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     told = "\n".join(map(str, report.findings))
     assert broken(report) == forgery.rules, told
     assert forgery.says in told
     assert all(finding.where and finding.field and finding.found and finding.allowed for finding in report.findings)
 
 
-def test_the_forger_s_tools_alone_change_nothing(published: Version, tmp_path: Path) -> None:
+def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
     """Re-signed and re-chained without a change, a version passes: what is caught is caught for its content."""
-    version = published.copy(tmp_path / "v")
     restated(version.folder, WARD, 0)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version).assert_verifies()
 
 
 HOSTILE = (
@@ -248,27 +244,25 @@ HOSTILE = (
 
 @pytest.mark.long
 @pytest.mark.parametrize("end", ["low", "high", "step"])
-def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(published: Version, tmp_path: Path, end: str) -> None:
+def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(version: Version, end: str) -> None:
     """Texts that are no number, not in their one form, or would be a gigabyte written out; never a traceback."""
-    version = published.copy(tmp_path / "v")
     before = load(version.folder / "record.json")["replay"]["draws"][0]["addends"][end]
     for text in HOSTILE:
         forge(version, record=lattice(**{end: text}))
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
         assert broken(report) & {5, 6}, text
         assert "replay.draws" in str(report.findings), text
     forge(version, record=lattice(**{end: before}))
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
 
 
 @pytest.mark.long
 def test_half_the_moves_of_units_under_replace_one_are_too_few(tmp_path: Path) -> None:
     """Three rows a unit: the worst neighbour moves 3 widths out of a cell, and 3 into another."""
-    made = publish_version(gaussian(), tmp_path / "made")
-    version = made.copy(tmp_path / "v")
+    version = publish_version(gaussian(), tmp_path / "made").copy(tmp_path / "v")
     for moved in ([297], [99, 99], [297, 296]):
         record, journal = moves(0, moved)
         forge(version, record=record, journal=journal)
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
         assert 6 in broken(report)
         assert "[297, 297], under replace_one with 3 rows a unit that move [99]" in str(report.findings)

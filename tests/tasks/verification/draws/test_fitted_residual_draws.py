@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, forge
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import Worlds
@@ -26,7 +25,7 @@ def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(
     over rows besides.
     """
     version = worlds.published(factors(generator), here=True)
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert report.ok, report.findings
     assert "replay.product.generator" not in report.word
     assert [name for name in report.word if name.startswith("replay.product.options")] == ["replay.product.options"]
@@ -42,5 +41,4 @@ def test_moves_that_are_not_the_worst_neighbours_are_refused(worlds: Worlds, tmp
         record["replay"]["draws"][0]["event"]["moves"] = moves[:1]
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
-    assert "replay.draws[0].event.moves" in {finding.field for finding in report.findings}
+    assert "replay.draws[0].event.moves" in {finding.field for finding in version.verify().findings}

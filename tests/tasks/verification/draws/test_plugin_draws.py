@@ -31,7 +31,7 @@ from tests.worlds.versions import publish_version
 folder = Path(sys.argv[1])
 scenario = SyntheticScenario(product="{kind: synthetic, generator: tallied}", delta="0")
 version = publish_version(scenario, folder, here=True)
-report = verify(version.folder, public_key=version.key, deep=True)
+report = version.verify(deep=True)
 record = load(version.folder / "record.json")
 draw = record["replay"]["draws"][-1]
 words = published_explanation(lambda name: (version.folder / name).read_bytes()).values
@@ -45,7 +45,7 @@ def broken(name, **changed):
     return copy
 
 def rules(copy):
-    said = verify(copy.folder, public_key=copy.key)
+    said = copy.verify()
     return sorted(check.rule for check in said.checks if check.findings)
 
 found["cell"] = rules(broken("cell", cell=0))
@@ -74,7 +74,6 @@ print(json.dumps({"ok": report.ok, "findings": [str(each) for each in report.fin
 
 
 def answer(script: str, *arguments: str, packages: tuple[Path, ...]) -> dict[str, Any]:
-    """Run a script in a process with packages on its path."""
     kept = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*packages, ROOT)))}
     ended = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=kept, check=False

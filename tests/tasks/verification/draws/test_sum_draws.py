@@ -22,7 +22,6 @@ from tasks.records.draws.sums import StatisticStatement
 from tasks.records.files.array_file import write_arrays
 from tasks.verification.draws.sum_draws import worst_moves_of_sum
 from tasks.verification.fitted.model_distance import SHARE
-from tasks.verify import verify
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, random_rows
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
 from tests.tasks.records.version_schemas import version_schemas
@@ -31,6 +30,7 @@ from tests.tasks.verification.forgery import (
     Change,
     Json,
     assert_caught,
+    assert_caught_by_deep,
     both,
     digest_of,
     edit,
@@ -56,14 +56,9 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(gaussians())
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: Version) -> None:
-    report = verify(published.folder, public_key=published.key, deep=True)
+    report = published.verify(deep=True)
     assert report.ok, report.findings
     assert [check.rule for check in report.checks] == list(range(1, 12))
     assert MODEL not in report.cannot_tell
@@ -76,8 +71,7 @@ def test_a_version_under_any_relation_and_several_rows_a_unit_verifies(tmp_path:
     unit = "{kind: id, column: patient, scope: block, max_rows_per_unit: 3}"
     privacy = f"{{unit: {unit}, adjacency: {relation}, ZEROS}}"
     made = publish_version(replace(gaussians(), privacy=privacy, unit="patient"), tmp_path)
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
+    made.assert_verifies(deep=True)
 
 
 def test_the_rows_are_whole_and_keep_what_the_contract_declares(published: Version) -> None:
@@ -145,8 +139,7 @@ def test_the_auditor_derives_the_same_bound_by_another_way(name: str, relation: 
     shapes = {key: list(array.shape) for key, array in statistic_arrays(statistic).items()}
     stated = StatisticStatement(digest=statistic.digest, parameters=statistic.public, shapes=shapes)
     for rows in (1, 3):
-        derived = worst_moves_of_sum(stated, relation, rows)
-        assert tuple(derived) == statistic.moves(relation, rows)
+        assert tuple(worst_moves_of_sum(stated, relation, rows)) == statistic.moves(relation, rows)
     assert worst_moves_of_sum(stated, relation, 2) != worst_moves_of_sum(stated, relation, 1)
 
 
@@ -217,7 +210,6 @@ def parameters(place: int, change: Change) -> Change:
 
 
 def restated(folder: Path) -> None:
-    """Write the statistics of the record into their file."""
     draws = load(folder / "record.json")["replay"]["draws"]
     listed = [{"key": draw["key"], "number": draw["number"], **draw["statistic"]} for draw in draws]
     (folder / STATISTICS).write_bytes(readable_json(listed))
@@ -358,9 +350,7 @@ def edit_list(path: Path, change: Change) -> None:
 
 def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
     restated(version.folder)
-    forge(version)
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    forge(version).assert_verifies()
 
 
 @pytest.mark.parametrize("name", FORGERIES)
@@ -374,8 +364,7 @@ def caught(version: Version, forgery: Forgery) -> None:
     edit(version.folder / "record.json", forgery.record)
     if forgery.record is not nothing and all("statistic" in d for d in load_draws(version)):
         restated(version.folder)
-    forge(version, journal=forgery.journal)
-    assert_caught(version, forgery.rules, forgery.says)
+    assert_caught(forge(version, journal=forgery.journal), forgery.rules, forgery.says)
 
 
 def load_draws(version: Version) -> list[Json]:
@@ -393,27 +382,19 @@ def test_a_model_that_fits_its_rows_but_not_the_sums_is_caught_by_deep_alone(ver
     bend_model(version.folder)
     resample(version.folder)
     forge(version)
-    assert verify(version.folder, public_key=version.key).ok
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert broken(report) == {11}, report.findings
-    assert "latent-means" in str(report.findings[0])
+    assert_caught_by_deep(version, "latent-means")
 
 
 def test_a_number_of_the_model_without_its_rows_is_caught(version: Version) -> None:
     bend_model(version.folder)
     forge(version)
-    assert 9 in broken(verify(version.folder, public_key=version.key))
+    assert 9 in broken(version.verify())
 
 
 def test_sums_along_other_axes_than_the_generator_asks_for_are_caught_by_deep(version: Version) -> None:
     """Whoever turns the axes and states all of it consistently claims a draw that this generator does not make."""
     renamed_axes(version)
-    forge(version)
-    quick = verify(version.folder, public_key=version.key)
-    assert quick.ok, quick.findings
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert broken(report) == {11}, report.findings
-    assert "another statistic" in str(report.findings[0])
+    assert_caught_by_deep(forge(version), "another statistic")
 
 
 @pytest.mark.long
@@ -423,12 +404,12 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
     path = version.folder / name
     original = path.read_bytes()
     path.write_bytes(original[:-7])
-    assert not verify(version.folder, public_key=version.key).ok
+    assert not version.verify().ok
     path.write_bytes(b"{}\n" if name.endswith("json") else b"nonsense")
     forge(version)
-    assert 8 in broken(verify(version.folder, public_key=version.key))
+    assert 8 in broken(version.verify())
     path.unlink()
-    assert not verify(version.folder, public_key=version.key).ok
+    assert not version.verify().ok
 
 
 def test_the_record_tells_in_plain_words_what_was_added_up(published: Version) -> None:
@@ -461,7 +442,7 @@ def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted
     published_stretched: Version,
 ) -> None:
     """The factor follows from the published counts: `--deep` asks for the same sums, and finds the same model."""
-    report = verify(published_stretched.folder, public_key=published_stretched.key, deep=True)
+    report = published_stretched.verify(deep=True)
     assert report.ok, report.findings
     assert MODEL not in report.cannot_tell
     record = load(published_stretched.folder / "record.json")
@@ -504,18 +485,11 @@ def test_shells_with_other_edges_than_the_generator_asks_for_are_caught_by_deep(
 ) -> None:
     """Whoever moves the edges and states all of it consistently would choose the factor."""
     renamed(stretched_version, place, "groups", "edges", lambda edges: edges // 2)
-    forge(stretched_version)
-    quick = verify(stretched_version.folder, public_key=stretched_version.key)
-    assert quick.ok, quick.findings
-    report = verify(stretched_version.folder, public_key=stretched_version.key, deep=True)
-    assert broken(report) == {11}, report.findings
-    assert "another statistic" in str(report.findings[0])
+    assert_caught_by_deep(forge(stretched_version), "another statistic")
 
 
 def test_stretching_by_another_factor_is_caught_by_deep(stretched_version: Version) -> None:
     """The factors stand in the axes of what is measured afterwards."""
     renamed(stretched_version, 4, "embedding", "axes", lambda axes: axes * 2)
     forge(stretched_version)
-    assert verify(stretched_version.folder, public_key=stretched_version.key).ok
-    report = verify(stretched_version.folder, public_key=stretched_version.key, deep=True)
-    assert broken(report) == {11}, report.findings
+    assert_caught_by_deep(stretched_version)

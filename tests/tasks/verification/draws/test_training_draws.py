@@ -19,7 +19,6 @@ from contracts.contract.contract import Contract, Unit
 from privacy.accounting.calculus import RenyiCalculus
 from tasks.records.draws.training import TrainingDraw
 from tasks.verification.draws.training_draws import check_trainings
-from tasks.verify import verify
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgeries import Forgery
@@ -28,6 +27,7 @@ from tests.tasks.verification.forgery import (
     Json,
     as_published,
     assert_caught,
+    assert_caught_by_deep,
     both,
     edit,
     forge,
@@ -64,16 +64,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
         yield publish_version(trained(), tmp_path_factory.mktemp("trained"))
 
 
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
-
-
 @pytest.mark.long
 def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_checkpoint(published: Version) -> None:
     """The reserve was not needed and stays charged; the generator is run again on the published checkpoint."""
-    report = verify(published.folder, public_key=published.key, deep=True)
-    assert report.ok, report.findings
+    published.assert_verifies(deep=True)
     record = load(published.folder / "record.json")
     Draft202012Validator(version_schemas()["record"]).validate(record)
     draws = record["replay"]["draws"]
@@ -83,8 +77,7 @@ def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_ch
     assert measured["file"] == draws[2]["measurements"] == "measurements/0002-checkpoint.parquet"
     assert "clipped to norm 1" in measured["trained"]
     assert "DP-SGD" in published.words["noise.mechanism"]
-    page = (published.folder / "record.html").read_text()
-    assert "gradients of its rows clipped to norm 1" in page
+    assert "gradients of its rows clipped to norm 1" in (published.folder / "record.html").read_text()
 
 
 def of(record: Json, place: int) -> Json:
@@ -93,7 +86,6 @@ def of(record: Json, place: int) -> Json:
 
 
 def everywhere(**changed: Any) -> tuple[Change, Change]:
-    """Change the events of all draws in the record, in the journal and in what was planned."""
 
     def in_record(record: Json) -> None:
         for draw in record["replay"]["draws"]:
@@ -166,8 +158,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, 
     forgery.files(version.folder)
     if forgery.record is not nothing:
         edit(version.folder / "record.json", forgery.record)
-    forge(version, journal=forgery.journal)
-    assert_caught(version, forgery.rules, forgery.says)
+    assert_caught(forge(version, journal=forgery.journal), forgery.rules, forgery.says)
 
 
 @pytest.mark.parametrize("terms", [{"adjacency": "replace_one"}, {"rows": 2}])
@@ -193,21 +184,19 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
         with pytest.raises(KeyboardInterrupt):
             trained().run(tmp_path / "run")
         made = publish_version(trained(), tmp_path / "run")
-        report = verify(made.folder, public_key=made.key, deep=True)
-        assert report.ok, report.findings
+        made.assert_verifies(deep=True)
         record = load(made.folder / "record.json")
         draws = record["replay"]["draws"]
         assert [draw["training"]["interval"] for draw in draws] == [0, None, 1, 2]
         assert draws[1]["key"] == "training/00001/lost-1"
-        told_draws = made.words["ledger.draws"]
-        assert "lost and paid again" in told_draws[1]["what"]
+        assert "lost and paid again" in made.words["ledger.draws"][1]["what"]
         facts = made.words["unprotected.run_time_facts"]
         assert "that 1 interval(s) of a training were interrupted, and made again" in facts
         Draft202012Validator(version_schemas()["record"]).validate(record)
         version = made.copy(tmp_path / "v")
         edit(version.folder / "record.json", plans(reserve=0))
         forge(version)
-        assert 6 in broken(verify(version.folder, public_key=version.key))
+        assert 6 in broken(version.verify())
 
 
 OPTIONS = "rows_about: 3000, dimensions: 6, hidden: [16], epochs: 3, checkpoints: 3, reserve: 1, batch: 200"
@@ -222,10 +211,8 @@ def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str
     terms = {name: getattr(trained(), name) for name in ("calculus", "cap", "epsilon", "delta", "formats")}
     made_from = PictureScenario(product=product) if of_pictures else replace(trained(), product=product)
     made = publish_version(replace(made_from, **terms), tmp_path)
-    report = verify(made.folder, public_key=made.key, deep=True)
-    assert report.ok, report.findings
-    record = load(made.folder / "record.json")
-    kinds = [draw["kind"] for draw in record["replay"]["draws"]]
+    made.assert_verifies(deep=True)
+    kinds = [draw["kind"] for draw in load(made.folder / "record.json")["replay"]["draws"]]
     assert kinds[-3:] == ["training"] * 3
     assert set(kinds[:-3]) == {"sums"}
     page = (made.folder / "record.html").read_text()
@@ -239,8 +226,7 @@ def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version
     resample(version.folder)
     (version.folder / "data" / "trained.csv").unlink()
     forge(version)
-    assert verify(version.folder, public_key=version.key).ok
-    assert broken(verify(version.folder, public_key=version.key, deep=True)) == {11}
+    assert_caught_by_deep(version)
 
 
 def test_another_learner_is_caught_by_deep(version: Version) -> None:
@@ -252,10 +238,7 @@ def test_another_learner_is_caught_by_deep(version: Version) -> None:
 
     edit(version.folder / "record.json", change)
     forge(version)
-    assert verify(version.folder, public_key=version.key).ok
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert broken(report) == {11}
-    assert "another training" in str(report.findings[0])
+    assert_caught_by_deep(version, "another training")
 
 
 @pytest.mark.services

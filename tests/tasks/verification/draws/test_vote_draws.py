@@ -13,7 +13,6 @@ import pytest
 from privacy.generators.weighted_rows import WeightedRows
 from privacy.marginals.domain import CellDomain
 from tasks.verification.fitted.model_distance import compare_models
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, forge
 from tests.worlds.synthetic_rows import SyntheticScenario, aim
 from tests.worlds.versions import Version, Worlds
@@ -33,7 +32,7 @@ def forged(worlds: Worlds, folder: Path, change: Callable[[Json], object]) -> Ve
 
 
 def fields(version: Version, *, deep: bool = False) -> set[str]:
-    return {finding.field for finding in verify(version.folder, public_key=version.key, deep=deep).findings}
+    return {finding.field for finding in version.verify(deep=deep).findings}
 
 
 @pytest.mark.long
@@ -46,9 +45,9 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
 ) -> None:
     """Votes have a file each; nothing of generator or options is left as the publisher's word."""
     version = worlds.published(evolved(options, more), here=True)
-    word = verify(version.folder, public_key=version.key).word
+    word = version.verify().word
     assert {"replay.product.options.members", "replay.draws.candidates", "replay.draws.label"} <= set(word)
-    report = verify(version.folder, public_key=version.key, deep=True)
+    report = version.verify(deep=True)
     assert report.ok, report.findings
     told = ("replay.product.generator", "replay.product.options.", "replay.draws.")
     assert not [name for name in report.word if name.startswith(told)]

@@ -17,7 +17,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from sudare.table import Table
-from tasks.verify import verify
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.data_files.test_covert_room import by_other_libraries
 from tests.tasks.verification.forgery import forge, load, with_words
@@ -73,11 +72,6 @@ def summed() -> SyntheticScenario:
 @pytest.fixture(scope="module")
 def published(worlds: Worlds) -> Version:
     return worlds.published(dense())
-
-
-@pytest.fixture
-def version(published: Version, tmp_path: Path) -> Version:
-    return published.copy(tmp_path / "v")
 
 
 def table(version: Version, name: str) -> pl.DataFrame:
@@ -159,8 +153,7 @@ def keyed() -> SyntheticScenario:
 def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any]) -> None:
     """Of dense and sparse tables and of statistics; the record says that they are there, in words too."""
     version = worlds.published(make())
-    report = verify(version.folder, public_key=version.key)
-    assert report.ok, report.findings
+    version.assert_verifies()
     record = load(version.folder / "record.json")
     Draft202012Validator(version_schemas()["record"]).validate(record)
     assert record["replay"]["labels"] == "columns"
@@ -203,7 +196,7 @@ def test_a_forged_column_is_found(
     """Whichever libraries wrote the file, and though its publisher signed it."""
     rewritten(version.folder / f"data/{name}.parquet", column, change)
     forge(version, record=record)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 9 in broken(report)
     assert any(
         f"column {column}, row" in each.field for each in report.findings if each.where == f"data/{name}.parquet"
@@ -221,7 +214,7 @@ def test_codes_that_hide_further_ones_in_a_dictionary_are_found(version: Version
     )
     pq.write_table(whole.set_column(place, "ward_code", coded), path, compression="zstd", use_dictionary=["ward"])
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (9 in broken(report), "data/ward.parquet" in named(report)) == (True, True)
 
 
@@ -237,7 +230,7 @@ def test_a_forged_csv_copy_is_found(worlds: Worlds, tmp_path: Path, make: Callab
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([next(csv.reader([lines[0]])), cells, *csv.reader(lines[2:])])
     forge(version)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert (broken(report), named(report)) == ({9}, {f"data/{path.name}"})
 
 
@@ -255,7 +248,7 @@ def test_a_record_that_says_otherwise_is_found(
             record["replay"]["labels"] = "columns"
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert 9 in broken(report)
     assert any(each.field == "columns" for each in report.findings)
 
@@ -266,5 +259,4 @@ def test_rows_that_are_no_cells_have_no_such_statement(worlds: Worlds, tmp_path:
     scenario = SyntheticScenario(product="{kind: synthetic, generator: independent}", rows=300)
     version = publish_version(scenario, tmp_path)
     with_words(version, lambda record: record["replay"].update(labels="columns"))
-    report = verify(version.folder, public_key=version.key)
-    assert ("record.json", "replay.labels") in {(each.where, each.field) for each in report.findings}
+    assert ("record.json", "replay.labels") in {(each.where, each.field) for each in version.verify().findings}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.verify import verify
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told
 from tests.worlds.classifiers import anonymized_learning, dp_sgd, learning_first
 from tests.worlds.synthetic_rows import aim, gaussians
@@ -36,7 +35,7 @@ def told_by_other_code(version: Version) -> None:
     """Change no more than that: it verifies."""
     as_forged(version)
     forge(version, record=by_other_code)
-    assert verify(version.folder, public_key=version.key).ok
+    assert version.verify().ok
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_an_option_that_does_not_lead_to_what_was_drawn_is_refused(
         record["replay"]["product"]["options"][name] = value
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert not report.ok
     fields = {finding.field for finding in report.findings}
     assert any(field.startswith((OPTIONS, "replay.draws")) for field in fields), report.findings
@@ -85,7 +84,7 @@ def test_a_clipping_norm_is_the_publishers_word(worlds: Worlds, tmp_path: Path) 
 
     forge(version, record=change)
     for deep in (False, True):
-        report = verify(version.folder, public_key=version.key, deep=deep)
+        report = version.verify(deep=deep)
         assert report.ok, report.findings
         assert {"replay.product.options.gradient_norm", "replay.draws.training.plan.clipping_norm"} <= set(
             report.word
@@ -106,12 +105,7 @@ def test_each_written_option_is_listed_until_the_fit_was_made_again(worlds: Worl
     )  # its default
     written = {f"{OPTIONS}.{name}" for name in chosen} | {OPTIONS}
     assert len(stated) > len(written) > 1
-    listed = {
-        deep: {name for name in verify(version.folder, public_key=version.key, deep=deep).word if OPTIONS in name}
-        for deep in (False, True)
-    }
+    listed = {deep: {name for name in version.verify(deep=deep).word if OPTIONS in name} for deep in (False, True)}
     assert listed[False] == written
     assert listed[True] == ({OPTIONS} if kind in ("aim", "gaussians") else written)
-    assert (PERTURBED in verify(version.folder, public_key=version.key).word) == (
-        kind.endswith(("first", "learning"))
-    )
+    assert (PERTURBED in version.verify().word) == (kind.endswith(("first", "learning")))

@@ -20,7 +20,6 @@ from tasks.records.explanation import published_explanation
 from tasks.records.model.version_statements import ChargeStatement
 from tasks.verification.fitted.fitter_plan import NamedFitter, _alike
 from tasks.verification.record_identity import OTHER
-from tasks.verify import verify
 from tests.tasks.verification.draws.test_training_draws import OPTIONS, trained
 from tests.tasks.verification.forgery import Json, as_forged, forge, load, told, with_words
 from tests.worlds.classifiers import dp_sgd
@@ -82,11 +81,11 @@ def test_another_name_is_refused(
     """One that is not registered, one that takes no such options, one whose plan with them is another."""
     version = copied(worlds, scenario(), tmp_path)
     stated = worlds.published(scenario(), here=True)
-    report = verify(stated.folder, public_key=stated.key)
+    report = stated.verify()
     assert report.ok, report.findings
     assert f"replay.product.{noun}" not in report.word
     forge(version, record=naming(noun, name))
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert field in {finding.field for finding in report.findings}, report.findings
 
 
@@ -94,7 +93,7 @@ def test_another_name_is_refused(
 def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, tmp_path: Path) -> None:
     version = copied(worlds, columns(), tmp_path)
     forge(version, record=naming("generator", "my_generator_with_proofs"))
-    (finding,) = (each for each in verify(version.folder, public_key=version.key).findings if each.field == GENERATOR)
+    (finding,) = (each for each in version.verify().findings if each.field == GENERATOR)
     assert "my_generator_with_proofs" in finding.found
     assert "a generator that is registered here: ae, aim, auto" in finding.allowed
     assert "install the package" in finding.remedy
@@ -109,10 +108,10 @@ def test_a_name_of_the_same_plan_is_the_publishers_word_until_the_fit_was_made_a
     version = copied(worlds, scenario(), tmp_path)
     for stated, holds in ((name, True), (other, False)):
         forge(version, record=naming("generator", stated))
-        report = verify(version.folder, public_key=version.key)
+        report = version.verify()
         assert report.ok, report.findings
         assert GENERATOR in report.word
-        deep = verify(version.folder, public_key=version.key, deep=True)
+        deep = version.verify(deep=True)
         assert deep.ok == holds
         assert GENERATOR not in deep.word
 
@@ -148,11 +147,8 @@ def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch
     stated = load(version.folder / "record.json")["replay"]["product"]["options"]
     assert stated == {**stated, **WRITTEN, "clip": None, "scale": "measured", "numbers": "auto"}
     monkeypatch.setattr(P3gm, "options", LaterOptions)
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
-    assert {f"{READ_OPTIONS}.scale", f"{READ_OPTIONS}.dimensions"} <= set(
-        verify(version.folder, public_key=version.key).word
-    )
+    version.assert_verifies(deep=True)
+    assert {f"{READ_OPTIONS}.scale", f"{READ_OPTIONS}.dimensions"} <= set(version.verify().word)
 
 
 def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_path: Path) -> None:
@@ -178,12 +174,11 @@ def test_options_as_they_were_written_hold_until_a_default_changes(
         told(record, "software.packages", {**record["declarations"]["software"]["packages"], "sudare": made})
 
     with_words(version, older)
-    report = verify(version.folder, public_key=version.key, deep=True)
-    assert report.ok, report.findings
+    version.assert_verifies(deep=True)
     explanation = published_explanation(lambda name: (version.folder / name).read_bytes())
     assert explanation.values["product.options"]["scale"] == "measured"
     monkeypatch.setattr(P3gm, "options", LaterOptions)
-    (finding,) = verify(version.folder, public_key=version.key).findings
+    (finding,) = version.verify().findings
     assert (finding.field, finding.remedy.startswith(OTHER)) == (GENERATOR, True)
     assert ("ask the publisher, and verify with 0.0.9 too" in finding.remedy) == (made == "0.0.9")
     assert "another-package" not in finding.remedy
@@ -194,7 +189,7 @@ def test_a_finding_says_nothing_of_versions_where_one_version_made_and_verifies(
 ) -> None:
     version = copied(worlds, columns(), tmp_path)
     forge(version, record=naming("generator", "mst"))
-    findings = verify(version.folder, public_key=version.key).findings
+    findings = version.verify().findings
     assert [each for each in findings if each.field == GENERATOR]
     assert not [each for each in findings if "ask the publisher, and verify" in each.remedy]
 
@@ -219,8 +214,7 @@ def test_an_option_that_another_one_does_not_have_proves_nothing(
     worlds: Worlds, scenario: Callable[[], AnyScenario]
 ) -> None:
     """Another one could have been charged the same: the name is the publisher's word."""
-    version = worlds.published(scenario(), here=True)
-    report = verify(version.folder, public_key=version.key)
+    report = worlds.published(scenario(), here=True).verify()
     assert report.ok, report.findings
     assert GENERATOR in report.word
 
@@ -290,10 +284,10 @@ def test_a_name_is_no_proof_where_dropping_options_gives_another_one_the_same_pl
         record["replay"]["product"]["options"] = kept
 
     forge(version, record=change)
-    report = verify(version.folder, public_key=version.key)
+    report = version.verify()
     assert report.ok, report.findings
     assert GENERATOR in report.word
-    deep = verify(version.folder, public_key=version.key, deep=True)
+    deep = version.verify(deep=True)
     assert deep.ok == holds
     assert GENERATOR not in deep.word
 

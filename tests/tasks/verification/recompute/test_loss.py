@@ -79,7 +79,6 @@ def recorded(some: list[PrivacyEvent]) -> list[dict[str, Any]]:
 
 @cache
 def untampered() -> Recomputed:
-    """Recompute the example."""
     return recompute(EXAMPLE, "1e-9", RENYI)
 
 

@@ -26,7 +26,6 @@ TENTH = Fraction(1, 10)
 
 
 def inverted(events: list[PrivacyEvent], epsilon: Fraction) -> float | None:
-    """The auditor's delta, from the JSON of the events."""
     return delta_at([event.to_json() for event in events], epsilon)
 
 

@@ -325,8 +325,7 @@ def test_wrong_credentials_and_servers_that_are_not_there(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ):
     database = postgres.database(*PEOPLE)
-    nobody = postgres.source("no_such_database")
-    assert "a server without such a database" in refusal(tmp_path, nobody)
+    assert "a server without such a database" in refusal(tmp_path, postgres.source("no_such_database"))
     monkeypatch.setenv("PGUSER", SECRET)
     assert "a server that refuses these credentials" in refusal(tmp_path, postgres.source(database))
     away = Source.model_validate({"path": "postgresql://localhost:1/x", "table": "t"})
