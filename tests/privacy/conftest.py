@@ -23,8 +23,6 @@ from tests.privacy.ledger.tampering import KEY, SIZE, grow
 
 
 class Databases:
-    """Makes fresh databases of one kind, empty ones or with the tables of a new ledger."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = count()
@@ -37,13 +35,11 @@ class Databases:
         return f"sqlite:///{path}"
 
     def copy(self, url: str) -> str:
-        """Copy a database to which nobody is connected."""
         path = self._folder / f"{next(self._numbers)}.sqlite"
         shutil.copyfile(str(make_url(url).database), path)
         return f"sqlite:///{path}"
 
     def drop(self, url: str) -> None:
-        """Remove a database."""
         Path(str(make_url(url).database)).unlink(missing_ok=True)
 
     def _make_template(self) -> Path:
@@ -130,7 +126,6 @@ NewPlace = Callable[..., Place]
 
 @pytest.fixture
 def new_place(databases: Databases, tmp_path: Path) -> Iterator[NewPlace]:
-    """A function that makes a fresh place for a ledger; `tables=False` leaves the database empty."""
     places: list[Place] = []
 
     def make(*, tables: bool = True) -> Place:
@@ -152,7 +147,6 @@ def place(new_place: NewPlace) -> Place:
 
 @pytest.fixture
 def sqlite_place(sqlite_databases: Databases, tmp_path: Path) -> Iterator[Place]:
-    """One place, for tests of what does not depend on the store."""
     made = Place(sqlite_databases.new(tables=True), tmp_path)
     yield made
     made.close()
@@ -166,13 +160,11 @@ def calculus(request: pytest.FixtureRequest) -> Calculus:
 
 @pytest.fixture
 def ledger(place: Place, calculus: Calculus) -> Ledger:
-    """A ledger with the account people-2024, of either calculus, on either store."""
     return ledger_with_account(place, calculus)
 
 
 @pytest.fixture
 def grown(place: Place) -> Ledger:
-    """A ledger with a past and two checkpoints; see `grow`."""
     ledger = grow(place)
     assert ledger.verify(public_key=KEY) == []
     assert len(ledger.journal()) == SIZE
@@ -181,7 +173,6 @@ def grown(place: Place) -> Ledger:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
-    """A ledger's place a site."""
     made: dict[str, Place] = {}
 
     def place(name: str) -> Place:

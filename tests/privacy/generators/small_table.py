@@ -40,8 +40,6 @@ def table(rows: int = 4000) -> NDArray[np.int64]:
 
 @dataclass
 class CountedTable:
-    """Counts of a table, and which cliques have been counted."""
-
     rows: NDArray[np.int64]
     domain: CellDomain = DOMAIN
     counted: list[Clique] = field(default_factory=list)
@@ -84,7 +82,6 @@ class Stopped(Exception):
 
 
 def stopping_after(calls: int) -> FitProgress:
-    """Progress that dies when it is told so often."""
     left = iter(range(calls))
 
     def told(_done: float, _what: str) -> None:
@@ -96,8 +93,6 @@ def stopping_after(calls: int) -> FitProgress:
 
 @dataclass
 class Run:
-    """One generator, planned and charged; fit as often as one likes, as a run that resumes."""
-
     ledger: Ledger
     generator: Generator[Any]
     asked: SynthesisTask
@@ -110,12 +105,10 @@ class Run:
         return self.generator.fit(self.asked, self.options, self.plan, counts, grant, progress, no_seed)
 
     def drawn(self) -> list[PrivacyEvent]:
-        """The events of the draws, as they are in the journal."""
         entries = self.ledger.entries_of(self.run_key)
         return [event_from_json(entry.body["event"]) for entry in entries if entry.kind == "noise_drawn"]
 
     def spent(self) -> Fraction:
-        """What the draws took of the budget, all shares added."""
         budget = ZeroConcentrated(Fraction(1)) if self.asked.delta else Pure(Fraction(1))
         return sum((share(budget, event) for event in self.drawn()), Fraction(0))
 
@@ -123,7 +116,6 @@ class Run:
 def start(
     place: Place, generator: Generator[Any], question: SynthesisTask, run_key: str = "run-1", **options: Any
 ) -> Run:
-    """Plan, open an account, charge."""
     chosen = generator.options(**options)
     plan = generator.plan(question, chosen)
     calculus = RenyiCalculus(Fraction(12)) if question.delta else PureCalculus()

@@ -58,8 +58,6 @@ def table(rows: int = 8000) -> NDArray[np.uint16]:
 
 @dataclass
 class Rows:
-    """A source of rows that lie as the contract has it: scaled by the bounds."""
-
     codes: NDArray[np.uint16]
 
     def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
@@ -105,7 +103,6 @@ PICTURE = ColumnLayout("scan", "array", np.linspace(0, 1, 4)[:, None], length=4,
 
 
 def planned(name: str, layout: RowLayout, **options: Any) -> GeneratorPlan:
-    """Plan for labels `defaults`."""
     domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
     task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(8), Fraction(1, 10**5), None, layout)
     made = generator(name)
@@ -226,7 +223,6 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
 
 
 def farthest(codes: NDArray[Any], made: NDArray[Any]) -> float:
-    """The larger of the labels' total variation distances of incomes."""
     shares = [
         [np.bincount(rows[rows[:, 3] == label, 0].astype(int), minlength=BINS) for label in (0, 1)]
         for rows in (codes, made)
@@ -248,11 +244,9 @@ def test_amounts_of_each_label_come_out_on_their_own_scale(
     sqlite_place: Place, name: str, options: dict[str, Any], numbers: str
 ) -> None:
     """Two labels with incomes a factor of ten apart; in proportion to their bounds, the wrong case, they are lost.
-
     Distances of 30 fits of each: by bins at most 0.503, with deviations below 0.01 of what is made of sums and below
     0.017 of what is trained (on average 0.395, 0.357); in proportion at least 0.719, with deviations below 0.005. The
-    limit is at least 9 deviations from each average: false alarms below 1e-12, were they normal.
-    """
+    limit is at least 9 deviations from each average: false alarms below 1e-12, were they normal."""
     codes = table()
     made = run_of(sqlite_place, name, numbers=numbers, **options).fit(Rows(codes)).model.sample(4000, seed=1)
     assert (farthest(codes, made) < 0.6) == (numbers == "auto")

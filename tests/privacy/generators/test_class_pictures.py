@@ -47,8 +47,6 @@ def table(rows: int = 6000) -> NDArray[np.uint8]:
 
 @dataclass
 class Rows:
-    """A source of rows that has no marginals."""
-
     codes: NDArray[np.uint8]
 
     def rows(self, chosen: Any = None) -> PrivateRows:
@@ -154,17 +152,14 @@ def test_the_charge_alone_says_how_often_labels_are_split(epsilon: Any, terms: d
 @pytest.mark.long
 @pytest.mark.parametrize("components", [1, 4])
 def test_a_label_whose_spot_is_here_or_there_gets_both_places(sqlite_place: Place, components: int) -> None:
-    """One Gaussian spreads the spot over both places; each of several components has it in one of them.
-
-    30 fits of four components gave 0.1585 (standard deviation 0.0008), 12 of one 0.2637 (0.0002).
-    """
+    """One Gaussian spreads the spot over both places; each of several components has it in one of them. 30 fits of
+    four components gave 0.1585 (standard deviation 0.0008), 12 of one 0.2637 (0.0002)."""
     rows = table()
     # Of the first and the third kind a label: the spot is in the upper half, or in the lower one.
     rows = rows[rows[:, -1] != 1]
     rows[:, -1] = 0
 
     def undecided(pictures: NDArray[Any]) -> float:
-        """The mean share of the light that is in the darker half."""
         halves = pictures.reshape(-1, 2, PIXELS // 2).astype(float).sum(axis=2)
         return float((halves.min(axis=1) / halves.sum(axis=1)).mean())
 

@@ -68,8 +68,6 @@ def table(rows: int = ROWS) -> NDArray[np.uint8]:
 
 @dataclass
 class Rows:
-    """A source of rows that has no marginals."""
-
     codes: NDArray[np.uint8]
 
     def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
@@ -140,11 +138,9 @@ def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, o
 
 @pytest.mark.long
 def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place) -> None:
-    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps.
-
-    In 40 fits the largest error of a mean is 0.082 with a deviation of 0.006, that of a share 0.018 with 0.005:
-    limits are 11 and 7 deviations away. A network that learned nothing misses a mean by 0.32.
-    """
+    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps. In 40
+    fits the largest error of a mean is 0.082 with a deviation of 0.006, that of a share 0.018 with 0.005: limits are
+    11 and 7 deviations away. A network that learned nothing misses a mean by 0.32."""
     quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
     run = start(sqlite_place, generator("vae"), question(), label="kind", **quick)
     codes = table(20_000)
@@ -233,10 +229,8 @@ LOSSES: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("name", ["p3gm", "vae", "dp_gm"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_what_the_loss_of_a_row_is_changes_no_event(name: str, loss: dict[str, Any]) -> None:
-    """Noise, sampling and steps are those of the default: a row's gradient is clipped whatever its loss is.
-
-    That it is, with such losses too, is looked at in `test_clipping` (`LEARNERS["wild"]`).
-    """
+    """Noise, sampling and steps are those of the default: a row's gradient is clipped whatever its loss is. That it
+    is, with such losses too, is looked at in `test_clipping` (`LEARNERS["wild"]`)."""
     made, options = generator(name), {"label": "kind", **QUICK, **FEW.get(name, {})}
     plain = made.plan(question(), made.options(**options))
     assert made.plan(question(), made.options(**options, **loss)).events == plain.events

@@ -53,8 +53,6 @@ def table(rows: int, seed: int = 3) -> NDArray[np.uint8]:
 
 @dataclass
 class WideRows:
-    """A source of rows that has no marginals."""
-
     codes: NDArray[np.uint8]
 
     def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
@@ -240,12 +238,9 @@ def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place:
 def test_few_rows_teach_what_tells_labels_apart(
     sqlite_databases: Databases, tmp_path: Path, decoder: str, fits: int, well: bool
 ) -> None:
-    """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case.
-
-    Over 32 and 25 fits shares of 0.874 and 0.495 with deviations of 0.023 and 0.053. One training reached 0.735, so
-    the mean of eight is asked. The limit is 6.6 deviations from one share, and 12 of the mean from the other: false
-    alarms below 1e-10 and 1e-8.
-    """
+    """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case. Over 32 and 25 fits shares of
+    0.874 and 0.495 with deviations of 0.023 and 0.053. One training reached 0.735, so the mean of eight is asked. The
+    limit is 6.6 deviations from one share, and 12 of the mean from the other: false alarms below 1e-10 and 1e-8."""
     found = []
     for fit in range(fits):
         with closing(Place(sqlite_databases.new(tables=True), tmp_path / str(fit))) as place:

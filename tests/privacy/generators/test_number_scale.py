@@ -58,8 +58,6 @@ def table(fill: float, rows: int = 8000, middle: float = 0.5) -> NDArray[np.uint
 
 @dataclass
 class Rows:
-    """A source of rows of this layout that has no marginals."""
-
     codes: NDArray[np.uint16]
 
     def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
@@ -132,11 +130,9 @@ def test_a_factor_is_never_below_one_nor_above_the_most() -> None:
 def test_small_numbers_come_out_with_their_spread(
     sqlite_place: Place, middle: float, dimensions: int, scale: str
 ) -> None:
-    """On 2 % of the range, at epsilon 1; left as they are declared they drown, which is the wrong case.
-
-    n = 32,000 rows: over 60 fits each the logarithms have deviations below 0.002, and the nearest limit is 40 of them
-    away: false alarms below 1e-12. With 8,000 rows one fit in some hundred takes a smaller factor.
-    """
+    """On 2 % of the range, at epsilon 1; left as they are declared they drown, which is the wrong case. n = 32,000
+    rows: over 60 fits each the logarithms have deviations below 0.002, and the nearest limit is 40 of them away:
+    false alarms below 1e-12. With 8,000 rows one fit in some hundred takes a smaller factor."""
     run = run_of(sqlite_place, "p3gm", dimensions=dimensions, scale=scale, **LINEAR)
     made = run.fit(Rows(table(0.01, rows=32_000, middle=middle))).model.sample(4000, seed=1)
     away = [made[made[:, -1] == kind][:, :COLUMNS] / 2000 - middle for kind in (0, 1)]

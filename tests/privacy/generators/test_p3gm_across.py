@@ -57,7 +57,6 @@ def across(where: Across = ACROSS, epsilon: int = 8, **options: Any) -> P3gmAcro
 
 
 def shared_out(rows: NDArray[np.uint8]) -> dict[str, NDArray[np.uint8]]:
-    """The first cloud is at one site, the others at two; the third site has nothing else."""
     kind, random = rows[:, 5], np.random.default_rng(2).random(len(rows))
     owner = np.where(kind == 0, 0, np.where(random < 0.7, 1, 2))
     return {name: rows[owner == place] for place, name in enumerate(NAMES)}
@@ -65,8 +64,6 @@ def shared_out(rows: NDArray[np.uint8]) -> dict[str, NDArray[np.uint8]]:
 
 @dataclass
 class Federation:
-    """Three sites and a coordinator, each with a ledger, in this process."""
-
     places: Callable[[str], Place]
     phased: P3gmAcross
     rows: int = WIDE
@@ -115,10 +112,8 @@ class Federation:
 
 @pytest.mark.long
 def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Callable[[str], Place]) -> None:
-    """Epsilon 8, 20,000 rows; the labels' shares and the clouds' means, as of P3GM in one place.
-
-    What one site alone would give, a label that it has all of, is out of the allowed range.
-    """
+    """Epsilon 8, 20,000 rows; the labels' shares and the clouds' means, as of P3GM in one place. What one site alone
+    would give, a label that it has all of, is out of the allowed range."""
     federation = Federation(places, across())
     sums, trained = federation.run()
     model, notes = federation.phased.model(sums, trained.parameters)

@@ -98,10 +98,8 @@ RULE = MinimumFrequency(k=5, t=2)
 
 
 def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place: Place) -> None:
-    """No value below k + t is in the measurement, in the draw's file or under the journalled digest.
-
-    60 cells of nobody: that noise of scale 2 lifts all of them to 7 has a probability below 0.02⁶⁰.
-    """
+    """No value below k + t is in the measurement, in the draw's file or under the journalled digest. 60 cells of
+    nobody: that noise of scale 2 lifts all of them to 7 has a probability below 0.02⁶⁰."""
     ledger, grant = opened(place)
     counts = np.concatenate([np.zeros(60, dtype=np.int64), np.arange(0, 60, 5)])
     measured = grant.draw(MarginalQuery(Counted(counts).handle, HALF, RULE), key="a")
@@ -358,9 +356,7 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: 
 
 def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place) -> None:
     """Counts are fetched before noise: nothing is entered, the charge stays open, and the next run makes the draw.
-
-    Any other failure may depend on the counts: that draw is spoiled for good.
-    """
+    Any other failure may depend on the counts: that draw is spoiled for good."""
 
     class Away(Counted):
         down = True

@@ -32,7 +32,6 @@ EXACT = np.arange(18, dtype=np.int64).reshape(2, 3, 3) * 100
 
 
 def handle(exact: NDArray[np.int64] | None = EXACT, addends: Addends = WAGE, **changed: Any) -> PrivateCellSums:
-    """A handle on sums; without any, opening it fails the test."""
     read = (lambda _: pytest.fail("sums were read")) if exact is None else (lambda _: exact)
     shape = EXACT.shape[:-1] if exact is None else exact.shape[:-1]
     made = PrivateCellSums(("sex", "job")[: len(shape)], shape, addends, KEYED_HASH, "b" * 64, read)
@@ -79,11 +78,9 @@ def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], P
 
 @pytest.mark.stat
 def test_the_noise_has_the_scale_of_the_width_and_no_other(sqlite_place: Place) -> None:
-    """n = 200,001 numbers; Kolmogorov-Smirnov rejects +-10 % and not the derived scale. False alarms 1e-9 (DKW).
-
-    At this n the threshold is 0.0073 and 10 % of the scale moves the distribution function by 0.017, so that missing
-    it has probability below 1e-16.
-    """
+    """n = 200,001 numbers; Kolmogorov-Smirnov rejects +-10 % and not the derived scale. False alarms 1e-9 (DKW). At
+    this n the threshold is 0.0073 and 10 % of the scale moves the distribution function by 0.017, so that missing it
+    has probability below 1e-16."""
     zeros = np.zeros((66_667, 3), dtype=np.int64)
     _, grant = opened_grant(sqlite_place)
     noise = measured(grant, handle(zeros), noise=LAPLACE).values.reshape(-1)

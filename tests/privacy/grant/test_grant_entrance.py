@@ -163,23 +163,17 @@ def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Pla
 
 @dataclass(frozen=True)
 class WithNames:
-    """A frozen value with a part that could hold anything, and change."""
-
     codes: dict[str, int]
 
 
 @dataclass(frozen=True)
 class WithPlaces:
-    """A frozen value with tuples and arrays."""
-
     codes: tuple[tuple[int, NDArray[np.int64] | None], ...]
     order: Literal["up", "down"] = "up"
 
 
 @dataclass
 class Changeable:
-    """A value that whoever holds it may change."""
-
     code: int
 
 
@@ -327,10 +321,8 @@ def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_cou
 def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_made_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question.
-
-    The failure is real: the operating system's randomness is switched off between the counting and the noise.
-    """
+    """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question. The
+    failure is real: the operating system's randomness is switched off between the counting and the noise."""
     ledger, grant = opened(place)
     counted = Counted(ZEROS)
 
@@ -354,9 +346,7 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
 
 def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     """How long a draw, a fit or a count took may depend on the rows; all entries that everybody may read are cut.
-
-    Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too.
-    """
+    Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too."""
     ledger_with_account(place).close()
     ledger = place.open(clock=lambda: "2036-03-04T05:06:07Z")
     ledger.reserve(request("run-1"))

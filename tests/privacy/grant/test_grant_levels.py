@@ -93,10 +93,8 @@ def test_what_is_added_up_and_what_was_chosen_is_part_of_the_query() -> None:
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_no_choice_moves_counts_further_than_a_marginal(adjacency: Adjacency, rows: int) -> None:
-    """All neighbours in a world of two groups of four cells, all choices: the bound holds, and is reached.
-
-    A unit's rows lie anywhere. The wrong claim that each group pays for itself, half of the sum, is found out.
-    """
+    """All neighbours in a world of two groups of four cells, all choices: the bound holds, and is reached. A unit's
+    rows lie anywhere. The wrong claim that each group pays for itself, half of the sum, is found out."""
     cells, cell_of = (1, 2, 4), (np.zeros(4, np.int64), np.array([0, 0, 1, 1]), np.arange(4))
     places = list(product(product(range(2), range(4)), repeat=rows))
     worst = {"l1": 0, "l2": 0}
@@ -132,10 +130,8 @@ def joint_divergence(
     cheaper: Fraction = Fraction(1),
 ) -> float:
     """The Rényi divergence of both draws together, between two tables of one group of two cells; by enumeration.
-
     Formula: exp((a - 1) D) = sum_t p(t)^a q(t)^(1 - a) exp((a - 1) D_level(t)), each D enumerated too. `cheaper` is a
-    wrong mechanism's factor for the variance at the detailed level.
-    """
+    wrong mechanism's factor for the variance at the detailed level."""
     moves = marginal_moves(adjacency, 1)
     first, second = (gaussian_sigma_squared(each, moves) for each in rho)
     support = np.arange(-400, 461)
@@ -154,10 +150,8 @@ def joint_divergence(
 @pytest.mark.parametrize("order", [1.5, 2.0, 4.0, 12.0])
 def test_both_draws_together_lose_what_is_charged_whatever_the_first_decides(order: float) -> None:
     """Tables around the threshold of 30: order times rho of both draws bounds the joint divergence, and is reached.
-
     Each level loses the same, so that the noisy choice loses nothing beyond the first draw. A mechanism that gave the
-    detailed level half of the variance would break the bound.
-    """
+    detailed level half of the variance would break the bound."""
     rho = Fraction(1, 100), Fraction(9, 100)
     most, found, wrong = order * float(sum(rho)), [], []
     for pair, adjacency in [
@@ -187,10 +181,8 @@ def joint_pure_loss(
     cheaper: Fraction = Fraction(1),
 ) -> float:
     """The largest log ratio of both draws together, between two tables of one group of two cells; by enumeration.
-
     Formula: max_t [log p(t)/q(t) + max_y log p(y)/q(y) at the level of t]. `cheaper` is a wrong mechanism's factor
-    for the scale at the detailed level.
-    """
+    for the scale at the detailed level."""
     moves = marginal_moves(adjacency, 1)
     first, second = (laplace_inverse_scale(each, moves) for each in epsilon)
     support = np.arange(-400, 461)

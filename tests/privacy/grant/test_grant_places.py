@@ -99,13 +99,11 @@ def moved(first: tuple[tuple[int, int], ...], second: tuple[tuple[int, int], ...
 
 
 def test_public_totals_leave_what_the_record_says() -> None:
-    """All tables of three people in three blocks and two cells, block 0 and 1 in region 0, block 2 in region 1.
-
-    Of two tables that differ in one row and agree in the totals of regions, the person stays in the region, and the
+    """All tables of three people in three blocks and two cells, block 0 and 1 in region 0, block 2 in region 1. Of
+    two tables that differ in one row and agree in the totals of regions, the person stays in the region, and the
     counts by region and by block move by two at most (squared). Where two people change their blocks, and keep all
     else, the counts move by four at most: twice the loss. Without the totals one row may change the region: the wrong
-    claim that regions never move is found out.
-    """
+    claim that regions never move is found out."""
     groups, places = np.array([0, 0, 1]), np.arange(3)
     rows = list(product(range(3), range(2)))
     tables = list(product(rows, repeat=3))
@@ -127,13 +125,11 @@ def test_public_totals_leave_what_the_record_says() -> None:
 
 
 def test_public_counts_by_a_column_leave_what_the_record_says() -> None:
-    """All tables of three people, each with block, sex and age; counts of two regions by sex are public.
-
-    Of two tables that differ in one row and agree in the public counts, the person stays in region and sex. What is
-    drawn moves by two at most (squared), and what follows from the public counts not at all. Two people who exchange
-    place and sex move it by four at most, and four is reached. A person may change the sex where nothing is public:
-    the wrong claim that sexes never move is found out.
-    """
+    """All tables of three people, each with block, sex and age; counts of two regions by sex are public. Of two
+    tables that differ in one row and agree in the public counts, the person stays in region and sex. What is drawn
+    moves by two at most (squared), and what follows from the public counts not at all. Two people who exchange place
+    and sex move it by four at most, and four is reached. A person may change the sex where nothing is public: the
+    wrong claim that sexes never move is found out."""
     groups = np.array([0, 0, 1])
     rows = list(product(range(3), range(2), range(2)))
     public = {row: (int(groups[row[0]]), row[1]) for row in rows}

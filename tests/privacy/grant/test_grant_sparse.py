@@ -51,8 +51,6 @@ POPULATED = np.array([5, 70, 999_999_999]), np.array([1000, 2, 400])
 
 
 class Listed:
-    """A handle on populated cells that remembers how often it was opened."""
-
     def __init__(self, populated: Populated = POPULATED, *, cells: int = CELLS, clique: tuple[str, ...] = ("a", "b")):
         self.opened = 0
         self._populated = populated
@@ -114,11 +112,7 @@ def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(plac
     again = Listed()
     second = open_grant(ledger, "run-1").draw(SparseMarginalQuery(again.handle, HALF, depth()), key="a")
     assert again.opened == 0
-    assert (second.sha256, second.table.threshold, second.table.cells) == (
-        first.sha256,
-        first.table.threshold,
-        CELLS,
-    )
+    assert (second.sha256, second.table.threshold, second.table.cells) == (first.sha256, first.table.threshold, CELLS)
     assert np.array_equal(second.table.codes, first.table.codes)
     assert np.array_equal(second.table.values, first.table.values)
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
@@ -310,8 +304,6 @@ def shallow_refined(seed: int, until: Depth) -> Found:
 
 
 def apart(one: list[Found], other: list[Found]) -> float:
-    """The largest distance between the empirical distributions of a statistic."""
-
     def distance(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
         values = np.union1d(a, b)
         both = [np.searchsorted(np.sort(part), values, side="right") / part.size for part in (a, b)]
@@ -325,11 +317,9 @@ def apart(one: list[Found], other: list[Found]) -> float:
 def test_measured_and_refined_sparsely_a_table_has_the_distribution_of_the_dense_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """n = 400 tables each way, through grants, refined and rounded: four statistics of 60 cells agree.
-
-    Each of the two empirical distributions lies within sqrt(log(4 / 1e-9) / 2n) of the true one but for 1e-9 (DKW):
-    they lie within twice that, 0.332, of each other; false alarms below 4e-9. The wrong case must lie further.
-    """
+    """n = 400 tables each way, through grants, refined and rounded: four statistics of 60 cells agree. Each of the
+    two empirical distributions lies within sqrt(log(4 / 1e-9) / 2n) of the true one but for 1e-9 (DKW): they lie
+    within twice that, 0.332, of each other; false alarms below 4e-9. The wrong case must lie further."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 2)
     ledger = ledger_with_account(Place(f"sqlite:///{tmp_path / 'ledger.sqlite'}", tmp_path), epsilon=2 * RUNS)
     given = {"cells": 60, "total": int(SMALL.sum()), "impossible": NO_ZEROS}

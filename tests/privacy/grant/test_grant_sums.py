@@ -67,10 +67,8 @@ def test_the_event_is_derived_from_statistic_and_adjacency(sqlite_place: Place, 
 @pytest.mark.stat
 def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place) -> None:
     """n = 200,028 draws of one statistic; a Kolmogorov-Smirnov test rejects +-10 % and not the derived scale.
-
     False-alarm rate 1e-9 (DKW); at this n the threshold is 0.0073, and 10 % of the scale moves the distribution
-    function by 0.023, so that missing it has probability below 1e-17.
-    """
+    function by 0.023, so that missing it has probability below 1e-17."""
     wide = RowLayout((ColumnLayout("many", "category", np.eye(631)), *LAYOUT.columns))
     zeros = np.zeros((1, 5), dtype=np.uint16)
     ball = Embedding(("many",), whole([0] * 631), None, Fraction(1), 5)
@@ -147,15 +145,11 @@ class LooseMoments(Moments):
 
 
 class LooseEmbedding(Embedding):
-    """An embedding that sees rows."""
-
     def vectors(self, codes: Any, layout: RowLayout) -> Any:
         raise AssertionError(codes)
 
 
 class LooseLabels(LabelCodes):
-    """Groups that see rows."""
-
     def weights(self, codes: Any, layout: RowLayout, vectors: Any) -> Any:
         raise AssertionError(codes)
 
@@ -181,7 +175,6 @@ class LooseArray(np.ndarray):  # type: ignore[type-arg]
 
 
 def spoiled(value: Any, **fields: Any) -> Any:
-    """A frozen value, changed behind its back."""
     copy = replace(value)
     for name, part in fields.items():
         object.__setattr__(copy, name, part)

@@ -54,11 +54,9 @@ def counted(grant: Grant, candidates: Candidates = CANDIDATES, key: str = "votes
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("noise", [NOISE, LAPLACE])
 def test_the_event_is_derived_from_the_query_alone(sqlite_place: Place, noise: Any, adjacency: Any) -> None:
-    """It is that of a marginal; the journal has it, and the values lie around the exact votes.
-
-    Eight deviations of 30 numbers: false-alarm rate below 1e-4 of 1e-6 for the Gaussian; the Laplace's bound is 40
-    scales, whose rate is 30 e^-40.
-    """
+    """It is that of a marginal; the journal has it, and the values lie around the exact votes. Eight deviations of 30
+    numbers: false-alarm rate below 1e-4 of 1e-6 for the Gaussian; the Laplace's bound is 40 scales, whose rate is 30
+    e^-40."""
     ledger, grant = opened(sqlite_place, adjacency=adjacency)
     drawn = grant.draw(VoteQuery(private(ROWS), CANDIDATES, noise), key="votes")
     event = vote_event(noise, adjacency=adjacency, rows_per_unit=1)
@@ -73,11 +71,9 @@ def test_the_event_is_derived_from_the_query_alone(sqlite_place: Place, noise: A
 
 @pytest.mark.stat
 def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place) -> None:
-    """n = 200,000 candidates; a Kolmogorov-Smirnov test rejects +-10 % and not the derived scale.
-
-    False-alarm rate 1e-9 (DKW); at this n the threshold is 0.0073, and 10 % of the scale moves the distribution
-    function by 0.023, so that missing it has probability below 1e-17.
-    """
+    """n = 200,000 candidates; a Kolmogorov-Smirnov test rejects +-10 % and not the derived scale. False-alarm rate
+    1e-9 (DKW); at this n the threshold is 0.0073, and 10 % of the scale moves the distribution function by 0.023, so
+    that missing it has probability below 1e-17."""
     many = Candidates(LAYOUT.names, random_rows(200_000, 3).astype(np.int64), None)
     rows = ROWS[:1]
     _, grant = opened(sqlite_place)
@@ -120,8 +116,6 @@ def test_votes_are_charged_and_the_budget_holds(sqlite_place: Place) -> None:
 
 
 class LooseCandidates(Candidates):
-    """Candidates that see rows."""
-
     def votes(self, codes: Any, layout: Any) -> Any:
         raise AssertionError(codes)
 
@@ -152,7 +146,6 @@ ROUNDS = 5
 
 
 def evolved(grant: Grant, rows: NDArray[np.uint8]) -> list[tuple[Candidates, NDArray[np.int64]]]:
-    """Rounds of votes, in which the candidates of each follow from the noisy votes before."""
     codes, seen = EVOLUTION.begin(40), []
     for turn in range(ROUNDS):
         candidates = Candidates(LAYOUT.names, codes, "label")
@@ -166,10 +159,8 @@ def evolved(grant: Grant, rows: NDArray[np.uint8]) -> list[tuple[Candidates, NDA
 def loss(
     seen: Sequence[tuple[Candidates, NDArray[np.int64]]], one: NDArray[np.uint8], other: NDArray[np.uint8]
 ) -> float:
-    """Return the log of how much likelier all that was seen is under one table than under another.
-
-    A value's probability is in proportion to e^(-|away| / ROUNDS): discrete Laplace noise.
-    """
+    """Return the log of how much likelier all that was seen is under one table than under another. A value's
+    probability is in proportion to e^(-|away| / ROUNDS): discrete Laplace noise."""
     moved = 0
     for candidates, values in seen:
         away = [np.abs(values - candidates.votes(rows, LAYOUT)).sum() for rows in (one, other)]
@@ -180,10 +171,8 @@ def loss(
 @pytest.mark.long
 def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place) -> None:
     """The exact likelihood ratio of whole runs, adaptive candidates and all, is at most e^epsilon for each neighbour.
-
     No chance is in the bound: it holds whatever was drawn. Where every noisy vote is large it is reached, so that
-    rows which moved two votes would pass it.
-    """
+    rows which moved two votes would pass it."""
     _, grant = opened(sqlite_place, (Pure(Fraction(1)),), epsilon=10**12)
     seen = evolved(grant, ROWS)
     lacking = [np.delete(ROWS, place, axis=0) for place in range(len(ROWS))]

@@ -24,7 +24,6 @@ Rows = tuple[tuple[int, int], ...]
 
 
 def counted(rows: Rows) -> tuple[Any, ...]:
-    """The exact counts of each marginal."""
     places = {"a": 0, "b": 1}
     found = []
     for clique in CLIQUES:
@@ -36,7 +35,6 @@ def counted(rows: Rows) -> tuple[Any, ...]:
 
 
 def query(*models: Rows, epsilon: Fraction = Fraction(1)) -> ModelChoiceQuery:
-    """A choice among models that expect the counts of these rows."""
     handles = tuple(
         PrivateCounts(clique, tuple(SHAPE[n] for n in clique), "", "", lambda: None) for clique in CLIQUES
     )  # type: ignore[arg-type]
@@ -49,7 +47,6 @@ def worlds(most: int) -> list[Rows]:
 
 
 def neighbours(adjacency: Adjacency, k: int) -> Iterator[tuple[Rows, Rows]]:
-    """All pairs of small tables that differ in one unit of at most k rows."""
     units = worlds(k)
     for rest in worlds(2):
         for one, other in product(units, units):

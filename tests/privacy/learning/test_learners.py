@@ -77,7 +77,6 @@ def test_the_divergence_from_the_standard_normal_is_the_autoencoders() -> None:
 
 
 def outputs_loss(learner: LatentModel, outputs: Tensor, rows: Tensor) -> Tensor:
-    """The reconstruction's loss of given decoder outputs."""
     return LatentLoss(learner, LAYOUT, CPU)._reconstruction(outputs[:, None], rows[:, None])[:, 0]
 
 

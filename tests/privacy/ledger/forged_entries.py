@@ -86,7 +86,6 @@ def opened_wide(place: Place, ledger: Ledger) -> str:
 
 
 def opened_for_others(place: Place, ledger: Ledger) -> str:
-    """An account of another unit for some of the same people's days, that says what they lost."""
     open_account(place, "people-2024-Q4", "2024-Q4", unit="person_id", spent=SPENT)
     parts = inherited(run_1=PICO, run_3=QUARTER, run_4=QUARTER)
     take_over(place, "people-2024-Q4", parts)

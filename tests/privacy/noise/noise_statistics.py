@@ -26,10 +26,8 @@ def laplace_cdf(t: float) -> Cdf:
 
 
 def gaussian_cdf(sigma: float) -> Cdf:
-    """P(X <= x), summed up; beyond sigma 10,000 by the normal distribution with x + 1/2.
-
-    The latter errs by at most the midpoint rule's error, max|phi'|/(24 sigma^2) < 2e-10, far below what n sees.
-    """
+    """P(X <= x), summed up; beyond sigma 10,000 by the normal distribution with x + 1/2. The latter errs by at most
+    the midpoint rule's error, max|phi'|/(24 sigma^2) < 2e-10, far below what n sees."""
     if sigma > 10_000:
         return lambda x: norm.cdf((x + 0.5) / sigma)
     reach = int(40 * sigma) + 2
@@ -93,8 +91,6 @@ def neighbours_p(draws: NDArray[np.int64], *, groups: int = 6) -> float:
 
 
 class ScriptedBytes:
-    """A source that hands out what a test wrote down, and refuses any other length."""
-
     security = "seeded"
 
     def __init__(self, *script: Sequence[int]) -> None:
@@ -107,8 +103,6 @@ class ScriptedBytes:
 
 
 class ConstantBytes:
-    """A broken source: the same byte forever."""
-
     security = "seeded"
 
     def __init__(self, value: int) -> None:
@@ -129,11 +123,9 @@ def word_bytes(*words: int) -> list[int]:
 
 
 def exp_minus_digits(x: Fraction, shift: int, share: Callable[[Fraction], Fraction]) -> int:
-    """floor(256^shift share(e^-x)) for an increasing `share`, from the exponential series in fractions alone.
-
-    For x > 0 the terms x^n/n! of e^-x alternate and fall once n > x, so that from there on consecutive partial
-    sums enclose e^-x. Add terms until both ends give the same whole number.
-    """
+    """floor(256^shift share(e^-x)) for an increasing `share`, from the exponential series in fractions alone. For x >
+    0 the terms x^n/n! of e^-x alternate and fall once n > x, so that from there on consecutive partial sums enclose
+    e^-x. Add terms until both ends give the same whole number."""
     term, total, n = Fraction(1), Fraction(1), 0
     while True:
         n += 1

@@ -33,7 +33,6 @@ def contract() -> Contract:
 
 @pytest.fixture(scope="module")
 def codes(contract: Contract) -> dict[str, np.ndarray]:
-    """Random codes for all columns, 500 rows."""
     random = np.random.default_rng(3)
     return {column.name: random.integers(0, column.size, 500) for column in contract.columns}
 
@@ -49,7 +48,6 @@ def table(tmp_path: Path, contract: Contract, codes: dict[str, np.ndarray]) -> P
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[tuple[str, ...]]]]:
-    """The cliques of each scan that was made, in order."""
     made: list[list[tuple[str, ...]]] = []
     real = shared_scan.count_marginals
 

@@ -67,7 +67,6 @@ def stored(path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]]) -
 def brute_force(
     contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], addends: ValueLattice
 ) -> NDArray[np.int64]:
-    """Row by row, as the module's docstring says; no array is added to another."""
     exact = np.zeros((*contract.shape(clique), addends.parts), dtype=np.int64)
     for place in range(len(next(iter(rows.values())))):
         cell, offset = tuple(int(rows[name][place]) for name in clique), int(rows[addends.name][place])
@@ -176,7 +175,6 @@ FORMS: tuple[LoneSum | ValueMoments, ...] = (
 def one_by_one(
     contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], form: LoneSum | ValueMoments
 ) -> NDArray[np.int64]:
-    """Row by row, in whole numbers of any size."""
     exact = np.zeros((*contract.shape(clique), form.parts), dtype=np.int64)
     width = form.lattice.width
     for place in range(len(next(iter(rows.values())))):

@@ -66,7 +66,6 @@ def weight_of(rows: Rows, place: int, weight: ValueLattice | None) -> int:
 
 
 def handed_out(rows: Rows, place: int, addends: Addends) -> NDArray[np.int64]:
-    """What one row adds to the numbers of its cell."""
     weight, parts = weight_of(rows, place, addends.weight), np.zeros(addends.parts, dtype=np.int64)
     if isinstance(addends, WeightedCount):
         parts[0] = weight

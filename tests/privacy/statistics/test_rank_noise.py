@@ -29,7 +29,6 @@ NUMBERS: list[Counts] = [(1, 1, 0), (3, 20, 0), (12, 1, 7), (0, 0, 2)]
 
 
 def noise(event: CountNoise, size: int) -> np.ndarray:
-    """Draw noise."""
     if isinstance(event, DiscreteLaplace):
         return discrete_laplace(size, inverse_scale=event.inverse_scale, source=SOURCE)
     return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=SOURCE)

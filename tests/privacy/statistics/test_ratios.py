@@ -28,7 +28,6 @@ FLOOR = float(binom.ppf(1e-10, DRAWS, 0.95)) / DRAWS
 
 
 def event_of(kind: str, epsilon: Fraction, width: int) -> CountNoise:
-    """Return the noise of one draw of two that share epsilon."""
     half = epsilon / 2
     if kind == "laplace":
         return DiscreteLaplace(laplace_inverse_scale(half, (width,)), (width,))
@@ -36,7 +35,6 @@ def event_of(kind: str, epsilon: Fraction, width: int) -> CountNoise:
 
 
 def noise(event: CountNoise, size: int = DRAWS) -> NDArray[np.int64]:
-    """Draw noise."""
     if isinstance(event, DiscreteLaplace):
         return discrete_laplace(size, inverse_scale=event.inverse_scale, source=SOURCE)
     return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=SOURCE)

@@ -6,17 +6,8 @@ import pytest
 
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store import schema
-from tests.privacy.ledger.ledgers import (
-    Place,
-)
-from tests.privacy.ledger.tampering import (
-    KEY,
-    chained,
-    rewrite,
-    says,
-    told,
-    with_entry,
-)
+from tests.privacy.ledger.ledgers import Place
+from tests.privacy.ledger.tampering import KEY, chained, rewrite, says, told, with_entry
 
 ACCOUNT = ("account people-2024", "balance")
 TERMS = ("account people-2024", "terms")
