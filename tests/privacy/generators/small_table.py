@@ -19,6 +19,8 @@ from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated, event_from_json
 from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask, no_seed
 from privacy.grant.grant import open_grant
+from privacy.learning.layout import RowLayout
+from privacy.learning.rows import PrivateRows
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
@@ -36,6 +38,25 @@ def table(rows: int = 4000) -> NDArray[np.int64]:
     home = np.where(generator.random(rows) < 0.8, pay % 3, generator.integers(0, 3, rows))
     age = np.where(generator.random(rows) < 0.7, 2 * home, generator.integers(0, 6, rows))
     return np.stack([job, pay, home, age], axis=1)
+
+
+@dataclass
+class RowsOf:
+    """A source of rows that has no marginals."""
+
+    layout: RowLayout
+    codes: NDArray[Any]
+
+    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
+        layout = self.layout.select(tuple(chosen or self.layout.names))
+        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: self.layout.selected(self.codes, layout.names))
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        raise AssertionError("no marginal is asked for")
+
+
+def domain_of(layout: RowLayout) -> CellDomain:
+    return CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
 
 
 @dataclass

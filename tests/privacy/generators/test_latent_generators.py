@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,9 @@ from privacy.generators.vae import variational
 from privacy.grant.grant import open_grant
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.mixture import Mixture
-from privacy.learning.rows import PrivateRows
 from privacy.learning.whole_network import LARGEST_LATENT, ONE
-from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import CellDomain
-from tests.privacy.generators.small_table import Stopped, start, stopping_after
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after
+from tests.privacy.ledger.ledgers import Place
 
 LEVELS = np.linspace(0, 1, 101)[:, None]
 LAYOUT = RowLayout(
@@ -66,23 +64,13 @@ def table(rows: int = ROWS) -> NDArray[np.uint8]:
     return np.column_stack([numbers, colour, kind]).astype(np.uint8)
 
 
-@dataclass
-class Rows:
-    codes: NDArray[np.uint8]
-
-    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
-        layout = LAYOUT.select(chosen or LAYOUT.names)
-        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
-
-    def marginals(self, cliques: Sequence[Any]) -> tuple[PrivateCounts, ...]:
-        raise AssertionError("no marginal is asked for")
+Rows = partial(RowsOf, LAYOUT)
 
 
 def question(
     epsilon: Fraction = Fraction(8), adjacency: Adjacency = "add_remove", rows_per_unit: int = 1
 ) -> SynthesisTask:
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return SynthesisTask(domain, {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
+    return SynthesisTask(domain_of(LAYOUT), {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -333,8 +321,7 @@ def test_the_smallest_norms_that_a_plan_takes_are_fitted(sqlite_place: Place, na
 def test_more_components_than_a_mixture_holds_are_refused_by_the_plan() -> None:
     labels = ColumnLayout("kind", "category", np.eye(17))
     layout = RowLayout((*LAYOUT.columns[:4], labels))
-    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
-    task, made = replace(question(), layout=layout, domain=domain), generator("p3gm")
+    task, made = replace(question(), layout=layout, domain=domain_of(layout)), generator("p3gm")
     with pytest.raises(CannotGenerate, match=r"components: 256 for each of the 17 cells of 'kind'; .* 240 of each"):
         made.plan(task, made.options(label="kind", components=256, **QUICK))
 

@@ -13,10 +13,8 @@ from scipy.special import logsumexp
 
 from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.grant.grant import open_grant
+from privacy.accounting.events import DiscreteLaplace
 from privacy.grant.queries.level_counts import LevelCountQuery
-from privacy.ledger.errors import LedgerRefusal
 from privacy.marginals import group_levels
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.group_levels import chosen_digest, level_starts, level_sums, levels_digest
@@ -33,24 +31,6 @@ CHOSEN = np.array([2, 0, 1, 0])
 def query(chosen: NDArray[np.int64] = CHOSEN) -> LevelCountQuery:
     handle = PrivateCounts(("place", "sex", "age"), COUNTS.shape, KEYED_HASH, "b" * 64, lambda: COUNTS)
     return LevelCountQuery(handle, 1, CELLS, CELL_OF, chosen, NOISE)
-
-
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("rows", [1, 3])
-def test_sums_are_drawn_with_the_derived_event(sqlite_place: Place, adjacency: Adjacency, rows: int) -> None:
-    """The moves of a marginal, whatever was chosen; the numbers are sums plus noise; a resumed run replays."""
-    ledger, grant = opened_grant(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
-    drawn = grant.draw(query(), key="levels:place")
-    assert drawn.event.moves == marginal_moves(adjacency, rows)
-    by_sex = COUNTS[2].sum(axis=1)
-    exact = np.concatenate([COUNTS[0].reshape(-1), [COUNTS[1].sum()], by_sex, [COUNTS[3].sum()]])
-    assert isinstance(drawn.event, DiscreteGaussian)
-    # Beyond 12 deviations lies less than 2 exp(-72) of the mass, in each of ten numbers.
-    assert (np.abs(drawn.values - exact) <= 12 * float(drawn.event.sigma_squared) ** 0.5).all()
-    again = open_grant(ledger, "run-1").draw(query(), key="levels:place")
-    assert (again.values == drawn.values).all()
-    with pytest.raises(LedgerRefusal):
-        open_grant(ledger, "run-1").draw(query(np.array([2, 1, 1, 0])), key="levels:place")
 
 
 WRONG = {

@@ -12,14 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Adjacency
-from privacy.accounting.events import DiscreteGaussian
-from privacy.grant.grant import open_grant
 from privacy.grant.queries import place_counts
 from privacy.grant.queries.place_counts import PlaceCountQuery, added_up, groups_digest
-from privacy.ledger.errors import LedgerRefusal
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.sensitivity import GaussianNoise, marginal_moves
+from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant
 
 NOISE = GaussianNoise(Fraction(1, 100))
@@ -32,23 +28,6 @@ def query(
 ) -> PlaceCountQuery:
     handle = PrivateCounts(("block", "sex", "job"), COUNTS.shape, KEYED_HASH, "b" * 64, lambda: COUNTS)
     return PlaceCountQuery(handle, "region", places, groups, columns, NOISE)
-
-
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("rows", [1, 3])
-def test_sums_are_drawn_with_the_derived_event(sqlite_place: Place, adjacency: Adjacency, rows: int) -> None:
-    """The moves of a marginal, whatever is added up; the numbers are the sums plus noise; a resumed run replays."""
-    ledger, grant = opened_grant(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
-    drawn = grant.draw(query(), key="table:sex/region")
-    assert drawn.event.moves == marginal_moves(adjacency, rows)
-    exact = np.stack([COUNTS[1].sum(axis=1), COUNTS[[0, 2, 3]].sum(axis=(0, 2))])
-    assert isinstance(drawn.event, DiscreteGaussian)
-    # Beyond 12 deviations lies less than 2 exp(-72) of the mass, in each of four numbers.
-    assert (np.abs(drawn.values - exact) <= 12 * float(drawn.event.sigma_squared) ** 0.5).all()
-    again = open_grant(ledger, "run-1").draw(query(), key="table:sex/region")
-    assert (again.values == drawn.values).all()
-    with pytest.raises(LedgerRefusal):
-        open_grant(ledger, "run-1").draw(query(np.array([0, 0, 1, 1])), key="table:sex/region")
 
 
 @pytest.mark.parametrize(

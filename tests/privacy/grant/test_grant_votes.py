@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +16,7 @@ from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated
 from privacy.generators.evolution import Evolution
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
-from privacy.learning.candidates import Candidates, vote_event
+from privacy.learning.candidates import Candidates
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
@@ -26,10 +25,8 @@ from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
 from tests.privacy.ledger.ledgers import Place, bind, request, terms
-from tests.privacy.noise.noise_statistics import dkw_rejects, gaussian_cdf
 
 NOISE = GaussianNoise(Fraction(1, 100))
-LAPLACE = LaplaceNoise(Fraction(1, 4))
 ROWS = random_rows(200)
 CANDIDATES = Candidates(LAYOUT.names, random_rows(30, 9).astype(np.int64), "label")
 
@@ -49,70 +46,6 @@ def opened(place: Place, events: tuple[PrivacyEvent, ...] = (), **changed: Any) 
 
 def counted(grant: Grant, candidates: Candidates = CANDIDATES, key: str = "votes") -> VoteMeasurement:
     return grant.draw(VoteQuery(private(ROWS), candidates, NOISE), key=key)
-
-
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("noise", [NOISE, LAPLACE])
-def test_the_event_is_derived_from_the_query_alone(sqlite_place: Place, noise: Any, adjacency: Any) -> None:
-    """It is that of a marginal; the journal has it, and the values lie around the exact votes. Eight deviations of 30
-    numbers: false-alarm rate below 1e-4 of 1e-6 for the Gaussian; the Laplace's bound is 40 scales, whose rate is 30
-    e^-40."""
-    ledger, grant = opened(sqlite_place, adjacency=adjacency)
-    drawn = grant.draw(VoteQuery(private(ROWS), CANDIDATES, noise), key="votes")
-    event = vote_event(noise, adjacency=adjacency, rows_per_unit=1)
-    assert drawn.event == event
-    assert event.moves == ((1,) if adjacency == "add_remove" else (1, 1))
-    assert (drawn.candidates, drawn.label) == (CANDIDATES.digest, "label")
-    entered = [entry.body for entry in ledger.journal() if entry.kind == "noise_drawn"]
-    assert [(body["event"], body["sha256"]) for body in entered] == [(event.to_json(), drawn.sha256)]
-    away = np.abs(drawn.values - CANDIDATES.votes(ROWS, LAYOUT)) / drawn.variance**0.5
-    assert 0 < away.max() < (8 if noise is NOISE else 28)
-
-
-@pytest.mark.stat
-def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place) -> None:
-    """n = 200,000 candidates; a Kolmogorov-Smirnov test rejects +-10 % and not the derived scale. False-alarm rate
-    1e-9 (DKW); at this n the threshold is 0.0073, and 10 % of the scale moves the distribution function by 0.023, so
-    that missing it has probability below 1e-17."""
-    many = Candidates(LAYOUT.names, random_rows(200_000, 3).astype(np.int64), None)
-    rows = ROWS[:1]
-    _, grant = opened(sqlite_place)
-    noise = GaussianNoise(Fraction(1, 20_000))
-    drawn = grant.draw(VoteQuery(private(rows), many, noise), key="votes")
-    away, sigma = drawn.values - many.votes(rows, LAYOUT), drawn.variance**0.5
-    assert sigma == pytest.approx(100)
-    assert not dkw_rejects(away, gaussian_cdf(sigma))
-    assert dkw_rejects(away, gaussian_cdf(1.1 * sigma))
-    assert dkw_rejects(away, gaussian_cdf(0.9 * sigma))
-
-
-def test_a_run_that_resumes_gets_the_same_votes(sqlite_place: Place) -> None:
-    """Replayed without reading a row; other candidates, another label or noise under the key are refused."""
-    ledger, grant = opened(sqlite_place)
-    first = counted(grant)
-    gone = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
-    replayed = open_grant(ledger, "run-1").draw(VoteQuery(gone, CANDIDATES, NOISE), key="votes")
-    assert np.array_equal(replayed.values, first.values)
-    assert (replayed.event, replayed.sha256, replayed.candidates) == (first.event, first.sha256, first.candidates)
-    moved = CANDIDATES.codes.copy()
-    moved[-1, 0] = (moved[-1, 0] + 1) % 11
-    for candidates, noise in (
-        (replace(CANDIDATES, codes=moved), NOISE),
-        (replace(CANDIDATES, label=None), NOISE),
-        (CANDIDATES, GaussianNoise(Fraction(1, 200))),
-    ):
-        with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
-            open_grant(ledger, "run-1").draw(VoteQuery(gone, candidates, noise), key="votes")
-
-
-def test_votes_are_charged_and_the_budget_holds(sqlite_place: Place) -> None:
-    """Ten draws of rho = 1/100 fit into 1/10, the eleventh does not and reads nothing."""
-    _, grant = opened(sqlite_place)
-    for turn in range(10):
-        counted(grant, key=f"votes-{turn}")
-    unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
-    with pytest.raises(GrantExceeded, match="budget"):
-        grant.draw(VoteQuery(unread, CANDIDATES, NOISE), key="votes-10")
 
 
 class LooseCandidates(Candidates):
