@@ -15,6 +15,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
@@ -183,3 +185,9 @@ def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
     yield place
     for each in made.values():
         each.close()
+
+
+@pytest.fixture(scope="session")
+def contract() -> Contract:
+    """That of the example `adult`."""
+    return load_contract(Path(__file__).parents[2] / "examples" / "adult" / "adult.odcs.yaml")

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting import claim, second_backend
@@ -67,13 +66,7 @@ TRAINERS: dict[str, dict[str, Any]] = {
 }
 
 
-ROOT = Path(__file__).parents[3]
 COLUMNS = ("age", "sex", "income")
-
-
-@pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from privacy.accounting.convert import best_epsilon
@@ -31,7 +30,16 @@ from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_digest
 from privacy.learning.rows import PrivateRows
 from tests.privacy.federation.sites import a_ledger
-from tests.privacy.generators.test_latent_generators import DELTA, LAYOUT, MEANS, Rows, question, same, table
+from tests.privacy.generators.test_latent_generators import (  # noqa: F401 - a fixture is used by its name
+    DELTA,
+    LAYOUT,
+    MEANS,
+    Rows,
+    one_thread,
+    question,
+    same,
+    table,
+)
 from tests.privacy.ledger.ledgers import Place
 
 NAMES = ("north", "east", "south")
@@ -40,14 +48,6 @@ BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding
 WIDE = 20_000
 ACROSS = Across(NAMES, (9_000, 7_000, 4_000), BLIND, 60, 2_000, Fraction(1), reserve=1, sums_reserve=1)
 QUICK = Across(NAMES, (9_000, 7_000, 4_000), BLIND, 3, 2_000, Fraction(1), reserve=1, sums_reserve=1)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def across(where: Across = ACROSS, epsilon: int = 8, **options: Any) -> P3gmAcross:

@@ -25,16 +25,11 @@ from privacy.ledger.store.database import Store
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.conftest import NewPlace
+from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.ledger.ledgers import HALF, Counted, Place, bind, ledger_with_account, request, terms
 
 RENYI = RenyiCalculus(Fraction(12))
 ZEROS = np.zeros(12, dtype=np.int64)
-
-
-def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
-    ledger = ledger_with_account(place)
-    ledger.reserve(request(**changed))  # type: ignore[arg-type]
-    return ledger, open_grant(ledger, "run-1")
 
 
 @pytest.mark.parametrize(
@@ -277,14 +272,6 @@ def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
     two.reserve(request())
     with pytest.raises(LedgerCorrupt, match="is of something else"):
         open_grant(two, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
-
-
-class Killed(BaseException):
-    """Stands for the instant at which the process dies."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Killed
 
 
 CRASHES: dict[str, tuple[object, str]] = {

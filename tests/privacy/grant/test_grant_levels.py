@@ -13,12 +13,11 @@ from scipy.special import logsumexp
 
 from contracts.contract.contract import Adjacency
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.events import DiscreteLaplace
 from privacy.grant.queries.level_counts import LevelCountQuery
 from privacy.marginals import group_levels
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.group_levels import chosen_digest, level_starts, level_sums, levels_digest
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, marginal_moves
+from privacy.marginals.sensitivity import GaussianNoise, marginal_moves
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant
 
 NOISE = GaussianNoise(Fraction(1, 100))
@@ -188,20 +187,3 @@ def test_both_laplace_draws_together_lose_their_sum_whatever_the_first_decides()
         found.append(joint_pure_loss(pair, epsilon, "replace_one"))
     assert max(found) == pytest.approx(1)
     assert max(wrong) > 1.5
-
-
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("rows", [1, 3])
-def test_laplace_counts_are_drawn_with_the_derived_event(
-    sqlite_place: Place, adjacency: Adjacency, rows: int
-) -> None:
-    """The scale is the sum of a marginal's moves over epsilon; the numbers are sums plus noise."""
-    _, grant = opened_grant(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
-    drawn = grant.draw(replace(query(), noise=LaplaceNoise(Fraction(1, 10))), key="levels:place")
-    moves = marginal_moves(adjacency, rows)
-    assert isinstance(drawn.event, DiscreteLaplace)
-    assert drawn.event.moves == moves
-    assert 0 <= Fraction(1, 10) / sum(moves) - drawn.event.inverse_scale <= Fraction(1, 10**15)  # rounded down
-    exact = np.concatenate([COUNTS[0].reshape(-1), [COUNTS[1].sum()], COUNTS[2].sum(axis=1), [COUNTS[3].sum()]])
-    # Beyond 40 scales lies less than 2 exp(-40) of the mass, in each of ten numbers.
-    assert (np.abs(drawn.values - exact) <= 40 / float(drawn.event.inverse_scale)).all()

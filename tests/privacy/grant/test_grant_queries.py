@@ -172,12 +172,14 @@ def cell_sum_kind(noise: LaplaceNoise | GaussianNoise) -> Kind:
     return Kind(made, EXACT, moves, others, lambda **terms: cell_sum_event(noise, WAGE, **terms), told)
 
 
+BY_CHOICE, TENTH = levels(2, 0, 1, 0), LaplaceNoise(Fraction(1, 10))
 BY_LEVEL = [COUNTS[0].reshape(-1), [COUNTS[1].sum()], COUNTS[2].sum(axis=1), [COUNTS[3].sum()]]
 BY_PLACE = np.stack([COUNTS[1].sum(axis=1), COUNTS[[0, 2, 3]].sum(axis=(0, 2))])
 KINDS = {
     "residuals": residual_kind(),
     "strategies": strategy_kind(),
-    "levels": Kind(levels(2, 0, 1, 0), np.concatenate(BY_LEVEL), of_marginal, (levels(2, 1, 1, 0),)),
+    "levels": Kind(BY_CHOICE, np.concatenate(BY_LEVEL), of_marginal, (levels(2, 1, 1, 0),)),
+    "levels, Laplace": Kind(replace(BY_CHOICE, noise=TENTH), np.concatenate(BY_LEVEL), of_marginal, ()),
     "places": Kind(places(1, 0, 1, 1), BY_PLACE, of_marginal, (places(0, 0, 1, 1),)),
     **{name: sum_kind(name) for name in ("class moments", "sums and squares", "sums alone")},
     "votes": vote_kind(NOISE),
@@ -210,7 +212,7 @@ def test_values_are_exact_ones_with_the_noise_of_the_derived_event(
         deviation, most = float(event.sigma_squared) ** 0.5, 12
     else:
         assert isinstance(event, DiscreteLaplace)
-        assert event.inverse_scale * sum(moves) <= kind.query.noise.epsilon
+        assert 0 <= kind.query.noise.epsilon / sum(moves) - event.inverse_scale <= Fraction(1, 10**15)  # rounded down
         deviation, most = 2**0.5 / float(event.inverse_scale), 28
     assert drawn.variance**0.5 == pytest.approx(deviation, rel=0.02)
     assert drawn.values.shape == kind.exact.shape

@@ -28,7 +28,6 @@ from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import SeededBytes
@@ -41,6 +40,7 @@ from privacy.refine.sparse_depth import Depth, depth_of
 from privacy.refine.sparse_tables import refine_sparse_table
 from privacy.refine.tables import refine_table
 from privacy.snapshots.snapshot_counts import SnapshotCounts
+from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.ledger.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
 
 Populated = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -65,12 +65,6 @@ def depth(*, cells: int = CELLS, first: int | None = None, total: int | None = 1
     terms = Refine(method="none" if total is None else "simplex")
     made = depth_of(terms, cells=cells, inverse_scale=T, total=total, impossible=ImpossibleCells((cells,)))
     return made if first is None else replace(made, first=first)
-
-
-def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
-    ledger = ledger_with_account(place)
-    ledger.reserve(request(**changed))  # type: ignore[arg-type]
-    return ledger, open_grant(ledger, "run-1")
 
 
 def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Place) -> None:
@@ -155,14 +149,6 @@ def test_the_rule_for_the_threshold_cannot_be_code_of_the_caller(place: Place) -
         with pytest.raises(ValueError, match="until must be"):
             grant.draw(SparseMarginalQuery(listed.handle, HALF, until), key="a")
     assert listed.opened == 0
-
-
-class Killed(BaseException):
-    """Stands for the instant at which the process dies."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Killed
 
 
 CRASHES: dict[str, tuple[object, str]] = {

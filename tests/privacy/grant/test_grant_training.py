@@ -27,6 +27,7 @@ from privacy.learning.trained import Trained
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
+from tests.privacy.grant.crashes import Killed
 from tests.privacy.learning.reference_learners import classifier, clustered, mixed_codes, mixed_layout, p3gm
 from tests.privacy.ledger.ledgers import KEYED_HASH, Counted, Place, bind, request, terms
 
@@ -107,10 +108,6 @@ def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: d
         train(open_grant(ledger, "run-1"), **other)
     assert f"of all rows, {differs}" in str(refused.value)
     assert "of all rows, as it was drawn before" in str(refused.value)
-
-
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
 
 
 def killed_at(step: int, monkeypatch: pytest.MonkeyPatch, grant: Grant) -> None:

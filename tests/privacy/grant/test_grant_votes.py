@@ -10,38 +10,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.amounts import ATTO
-from privacy.accounting.calculus import PureCalculus, RenyiCalculus
-from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated
+from privacy.accounting.events import Pure, ZeroConcentrated
 from privacy.generators.evolution import Evolution
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
 from privacy.learning.candidates import Candidates
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
-from tests.privacy.ledger.ledgers import Place, bind, request, terms
+from tests.privacy.ledger.ledgers import Place, ledger_with_account, opened_grant, request
 
 NOISE = GaussianNoise(Fraction(1, 100))
 ROWS = random_rows(200)
 CANDIDATES = Candidates(LAYOUT.names, random_rows(30, 9).astype(np.int64), "label")
-
-
-def opened(place: Place, events: tuple[PrivacyEvent, ...] = (), **changed: Any) -> tuple[Ledger, Grant]:
-    """A ledger whose account has the request's adjacency and rows of a unit, and its grant."""
-    budget = events or (ZeroConcentrated(Fraction(1, 10)),)
-    pure = isinstance(budget[0], Pure)
-    made = request(events=budget, delta=0 if pure else ATTO // 10**9, **changed)
-    ledger = place.open()
-    calculus = PureCalculus() if pure else RenyiCalculus(Fraction(12))
-    ledger.open_account(terms(calculus, epsilon=1000, adjacency=made.adjacency))
-    bind(ledger, "2024")
-    ledger.reserve(made)
-    return ledger, open_grant(ledger, "run-1")
 
 
 def counted(grant: Grant, candidates: Candidates = CANDIDATES, key: str = "votes") -> VoteMeasurement:
@@ -66,7 +50,7 @@ def test_candidates_of_another_form_are_refused_before_a_row_is_read(
     sqlite_place: Place, candidates: Candidates, said: str
 ) -> None:
     """With nothing drawn: the whole budget is still there."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place, (ZeroConcentrated(Fraction(1, 10)),))
     unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
     with pytest.raises((LedgerRefusal, ValueError), match=said):
         grant.draw(VoteQuery(unread, candidates, NOISE), key="votes")
@@ -106,7 +90,9 @@ def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place) -> N
     """The exact likelihood ratio of whole runs, adaptive candidates and all, is at most e^epsilon for each neighbour.
     No chance is in the bound: it holds whatever was drawn. Where every noisy vote is large it is reached, so that
     rows which moved two votes would pass it."""
-    _, grant = opened(sqlite_place, (Pure(Fraction(1)),), epsilon=10**12)
+    ledger = ledger_with_account(sqlite_place)
+    ledger.reserve(request(events=(Pure(Fraction(1)),)))
+    grant = open_grant(ledger, "run-1")
     seen = evolved(grant, ROWS)
     lacking = [np.delete(ROWS, place, axis=0) for place in range(len(ROWS))]
     assert max(abs(loss(seen, ROWS, each)) for each in lacking) <= 1

@@ -13,9 +13,8 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.noise_tail import WIDEST_TABLE, least_margin, mean_above, tail
 from privacy.marginals.suppression import Threshold, effect, published_below, rule_statement, threshold_for
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
+from tests.privacy.noise.noise_statistics import noise_of
 
 EVENTS: list[CountNoise] = [
     DiscreteLaplace(Fraction(1, 10), (1,)),
@@ -99,11 +98,7 @@ def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNois
     n, threshold = 200_000, Threshold(10, 12)
     source = SeededBytes(17)
     for row in effect(threshold, event):
-        if isinstance(event, DiscreteLaplace):
-            noise = discrete_laplace(n, inverse_scale=event.inverse_scale, source=source)
-        else:
-            noise = discrete_gaussian(n, sigma_squared=event.sigma_squared, source=source)
-        censored = threshold.censored(row["exact"] + noise)
+        censored = threshold.censored(row["exact"] + noise_of(event, n, source=source))
         gone = threshold.suppressed(censored)
         assert gone.mean() == pytest.approx(float(row["suppressed"]), abs=0.009)
         if (~gone).mean() > 0.025:

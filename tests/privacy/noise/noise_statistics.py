@@ -10,9 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
+from privacy.accounting.events import CountNoise, DiscreteLaplace
+from privacy.noise.discrete_gaussian import discrete_gaussian
+from privacy.noise.discrete_laplace import discrete_laplace
+from privacy.noise.random_bytes import RandomBytes
+
 FALSE_ALARM = 1e-9
 """The rate of each single decision below."""
 Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def noise_of(event: CountNoise, size: int, *, source: RandomBytes) -> NDArray[np.int64]:
+    if isinstance(event, DiscreteLaplace):
+        return discrete_laplace(size, inverse_scale=event.inverse_scale, source=source)
+    return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=source)
 
 
 def laplace_cdf(t: float) -> Cdf:

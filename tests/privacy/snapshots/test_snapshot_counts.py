@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots import shared_scan
@@ -22,13 +21,7 @@ from privacy.snapshots import snapshot_counts as counts_module
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tests.source_folders import FOLDERS, ROOT
 
-ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
-
-
-@pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ADULT)
 
 
 @pytest.fixture(scope="module")
