@@ -191,3 +191,14 @@ def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
 def contract() -> Contract:
     """That of the example `adult`."""
     return load_contract(Path(__file__).parents[2] / "examples" / "adult" / "adult.odcs.yaml")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Networks as small as those of tests are faster on one thread."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

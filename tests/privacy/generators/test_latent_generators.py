@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -30,6 +28,7 @@ from privacy.learning.whole_network import LARGEST_LATENT, ONE
 from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after
 from tests.privacy.ledger.ledgers import Place
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 LEVELS = np.linspace(0, 1, 101)[:, None]
 LAYOUT = RowLayout(
     (
@@ -44,15 +43,6 @@ ROWS = 3000
 QUICK: dict[str, Any] = {"rows_about": ROWS, "batch": 150, "epochs": 10, "hidden": (16,), "checkpoints": 4}
 FEW: dict[str, dict[str, Any]] = {"dp_gm": {"clusters": 3, "latent": 2, "encoder_hidden": ()}}
 ALL = ("p3gm", "ae", "vae", "dp_gm")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small are faster on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def table(rows: int = ROWS) -> NDArray[np.uint8]:

@@ -30,18 +30,10 @@ from privacy.learning.execution import Execution
 from privacy.learning.learners import learner_digest
 from privacy.learning.rows import PrivateRows
 from tests.privacy.federation.sites import a_ledger
-from tests.privacy.generators.test_latent_generators import (  # noqa: F401 - a fixture is used by its name
-    DELTA,
-    LAYOUT,
-    MEANS,
-    Rows,
-    one_thread,
-    question,
-    same,
-    table,
-)
+from tests.privacy.generators.test_latent_generators import DELTA, LAYOUT, MEANS, Rows, question, same, table
 from tests.privacy.ledger.ledgers import Place
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 NAMES = ("north", "east", "south")
 CPU = Execution("cpu", rows_at_once=2048)
 BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_per_person=1)

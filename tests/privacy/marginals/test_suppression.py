@@ -98,7 +98,8 @@ def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNois
     n, threshold = 200_000, Threshold(10, 12)
     source = SeededBytes(17)
     for row in effect(threshold, event):
-        censored = threshold.censored(row["exact"] + noise_of(event, n, source=source))
+        noise = noise_of(event, n, source=source)
+        censored = threshold.censored(row["exact"] + noise)
         gone = threshold.suppressed(censored)
         assert gone.mean() == pytest.approx(float(row["suppressed"]), abs=0.009)
         if (~gone).mean() > 0.025:
