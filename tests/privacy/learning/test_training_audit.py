@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log, sqrt
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
@@ -28,6 +26,7 @@ from privacy.noise.row_normals import normals_from
 from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
 from tests.privacy.noise.noise_statistics import FALSE_ALARM
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 LAYOUT = mixed_layout()
 SGD = classifier(network=perceptron(18, outputs=3), optimizer=Sgd(0.1))
 START = initial_state(SGD)
@@ -45,14 +44,6 @@ def moved(codes: NDArray[np.uint8], plan: TrainingPlan, source: SecureBytes) -> 
         )
     went = START.parameters.astype(np.float64) - session.state().parameters
     return np.asarray(went / 0.1 / float(plan.clipping_norm))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.stat
