@@ -32,9 +32,8 @@ from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tasks.verification.recompute.loss import recompute
-from tests.privacy.grant.test_grant_sums import opened
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
-from tests.privacy.ledger.ledgers import Place
+from tests.privacy.ledger.ledgers import Place, opened_grant
 
 LABEL = next(column.name for column in LAYOUT.columns if column.kind == "category")
 CLASSES = LAYOUT.column(LABEL).width
@@ -188,7 +187,7 @@ def test_the_noise_of_a_parameter_has_the_scale_that_is_charged() -> None:
 
 def grant_of(place: Place, made: Any, noise: Any = NOISE, **changed: Any) -> Any:
     events: tuple[PrivacyEvent, ...] = (made.event(noise, rows_per_unit=1),) * made.draws
-    return opened(place, changed.pop("events", events), **changed)
+    return opened_grant(place, changed.pop("events", events), **changed)
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
