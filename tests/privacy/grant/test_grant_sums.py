@@ -59,24 +59,13 @@ class LooseLabels(LabelCodes):
         raise AssertionError(codes)
 
 
-class LooseRows(PrivateRows):
-    """A handle with code of its own."""
+def loose(kind: type) -> Any:
+    """A class with code of its own."""
+    return type(f"Loose{kind.__name__}", (kind,), {})
 
 
-class LooseLayout(RowLayout):
-    """A layout with code of its own."""
-
-
-class LooseColumn(ColumnLayout):
-    """A column with code of its own."""
-
-
-class LooseNoise(GaussianNoise):
-    """Noise with code of its own."""
-
-
-class LooseArray(np.ndarray):  # type: ignore[type-arg]
-    """An array with code of its own."""
+LooseRows, LooseLayout, LooseColumn = loose(PrivateRows), loose(RowLayout), loose(ColumnLayout)
+LooseNoise, LooseArray = loose(GaussianNoise), loose(np.ndarray)
 
 
 def spoiled(value: Any, **fields: Any) -> Any:
@@ -105,7 +94,7 @@ STATISTICS: list[tuple[Any, str]] = [
     ),
 ]
 LAYOUTS: list[tuple[Any, str]] = [
-    (LooseLayout(LAYOUT.columns), "RowLayout itself, not LooseLayout"),
+    (LooseLayout(LAYOUT.columns), "RowLayout itself, not LooseRowLayout"),
     (spoiled(LAYOUT, columns=(LooseColumn("x", "number", np.zeros((2, 1))),)), "ColumnLayout itself"),
     (
         spoiled(LAYOUT, columns=(spoiled(LAYOUT.columns[0], table=np.zeros((2, 1)).view(LooseArray)),)),
@@ -143,7 +132,7 @@ def test_other_handles_and_other_noise_are_refused(sqlite_place: Place) -> None:
         (private(ROWS), GaussianNoise(0.5), "rho must be Fraction itself"),
     ):
         with pytest.raises(ValueError, match=said):
-            grant.draw(SumQuery(rows, CLASSES, noise), key="sums")  # type: ignore[arg-type]
+            grant.draw(SumQuery(rows, CLASSES, noise), key="sums")
 
 
 def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place: Place) -> None:
