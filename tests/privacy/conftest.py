@@ -15,6 +15,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
+from contracts.contract.contract import Contract
+from contracts.contract.odcs import load_contract
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
@@ -23,8 +25,6 @@ from tests.privacy.ledger.tampering import KEY, SIZE, grow
 
 
 class Databases:
-    """Makes fresh databases of one kind, empty ones or with the tables of a new ledger."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = count()
@@ -37,13 +37,11 @@ class Databases:
         return f"sqlite:///{path}"
 
     def copy(self, url: str) -> str:
-        """Copy a database to which nobody is connected."""
         path = self._folder / f"{next(self._numbers)}.sqlite"
         shutil.copyfile(str(make_url(url).database), path)
         return f"sqlite:///{path}"
 
     def drop(self, url: str) -> None:
-        """Remove a database."""
         Path(str(make_url(url).database)).unlink(missing_ok=True)
 
     def _make_template(self) -> Path:
@@ -130,7 +128,6 @@ NewPlace = Callable[..., Place]
 
 @pytest.fixture
 def new_place(databases: Databases, tmp_path: Path) -> Iterator[NewPlace]:
-    """A function that makes a fresh place for a ledger; `tables=False` leaves the database empty."""
     places: list[Place] = []
 
     def make(*, tables: bool = True) -> Place:
@@ -152,7 +149,6 @@ def place(new_place: NewPlace) -> Place:
 
 @pytest.fixture
 def sqlite_place(sqlite_databases: Databases, tmp_path: Path) -> Iterator[Place]:
-    """One place, for tests of what does not depend on the store."""
     made = Place(sqlite_databases.new(tables=True), tmp_path)
     yield made
     made.close()
@@ -166,13 +162,11 @@ def calculus(request: pytest.FixtureRequest) -> Calculus:
 
 @pytest.fixture
 def ledger(place: Place, calculus: Calculus) -> Ledger:
-    """A ledger with the account people-2024, of either calculus, on either store."""
     return ledger_with_account(place, calculus)
 
 
 @pytest.fixture
 def grown(place: Place) -> Ledger:
-    """A ledger with a past and two checkpoints; see `grow`."""
     ledger = grow(place)
     assert ledger.verify(public_key=KEY) == []
     assert len(ledger.journal()) == SIZE
@@ -181,7 +175,6 @@ def grown(place: Place) -> Ledger:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
-    """A ledger's place a site."""
     made: dict[str, Place] = {}
 
     def place(name: str) -> Place:
@@ -192,3 +185,20 @@ def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
     yield place
     for each in made.values():
         each.close()
+
+
+@pytest.fixture(scope="session")
+def contract() -> Contract:
+    """That of the example `adult`."""
+    return load_contract(Path(__file__).parents[2] / "examples" / "adult" / "adult.odcs.yaml")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Networks as small as those of tests are faster on one thread."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

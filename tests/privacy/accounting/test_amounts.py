@@ -50,7 +50,6 @@ NOT_AMOUNTS = [
 
 
 def shown(value: object) -> str:
-    """Name a case; an int of thousands of digits has no text."""
     return "huge" if isinstance(value, int) and abs(value) > 10**40 else repr(value)
 
 

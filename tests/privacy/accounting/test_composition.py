@@ -11,13 +11,7 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.composition import (
-    ComposableEvent,
-    Composed,
-    PoissonSampled,
-    SelfComposed,
-    composition,
-)
+from privacy.accounting.composition import ComposableEvent, Composed, PoissonSampled, SelfComposed, composition
 from privacy.accounting.curves import renyi
 from privacy.accounting.events import (
     DiscreteLaplace,
@@ -35,7 +29,6 @@ STEP = PoissonSampled(TENTH, Gaussian(TWO))
 
 
 def to_dp_event(event: ComposableEvent) -> DpEvent:
-    """Write an event as `dp_accounting` has it. It knows neither discrete Gaussian noise nor the exponential one."""
     match event:
         case SelfComposed(repeated, count):
             return dp_event.SelfComposedDpEvent(to_dp_event(repeated), count)

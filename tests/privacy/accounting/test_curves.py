@@ -22,12 +22,10 @@ SLACK = 3 * RELATIVE_MARGIN
 
 
 def laplace(inverse_scale: Fraction | float, *moves: int) -> DiscreteLaplace:
-    """Make a discrete Laplace event."""
     return DiscreteLaplace(Fraction(inverse_scale), moves)
 
 
 def decimal(value: Fraction | float) -> Decimal:
-    """Divide a rational out in the current context."""
     exact = Fraction(value)
     return Decimal(exact.numerator) / Decimal(exact.denominator)
 
@@ -55,7 +53,6 @@ def with_tails(inverse_scale: Fraction, move: int, order: float) -> Decimal:
 
 
 def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
-    """List all ways to write a positive integer as a sum, parts falling."""
     if total == 0:
         yield ()
     for part in range(min(total, largest or total), 0, -1):
@@ -75,9 +72,7 @@ def test_the_laplace_curve_is_the_sum_over_the_support(inverse_scale: Fraction, 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.floats(min_value=-12, max_value=3),
-    st.sampled_from([1, 1, 2, 3, 8, 40]),
-    st.floats(min_value=-3, max_value=6),
+    st.floats(min_value=-12, max_value=3), st.sampled_from([1, 1, 2, 3, 8, 40]), st.floats(min_value=-3, max_value=6)
 )
 def test_the_laplace_curve_loses_no_digits_at_any_scale(log_scale: float, move: int, log_order: float) -> None:
     """From t = 1e-12 to 1e3 and order 1.001 to a million: no overflow, no cancellation, never below the exact one."""

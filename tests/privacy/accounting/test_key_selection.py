@@ -184,10 +184,8 @@ def test_less_of_it_keeps_its_delta_and_fits() -> None:
 
 def delta_of_the_whole(order: float, *, aside: float, converted_at: float) -> float:
     """Compute the true delta at the cap's epsilon of a selection, and then the first and second charge of the filter.
-
     The selection tells all with probability `aside`, and is a pure step else; who sees its outcome, and that of the
-    first charge, chooses the worst second charge that fits at the order, under a cap converted at `converted_at`.
-    """
+    first charge, chooses the worst second charge that fits at the order, under a cap converted at `converted_at`."""
     pure = 0.05
     told = (1 - aside) * math.exp(pure) / (1 + math.exp(pure)), (1 - aside) / (1 + math.exp(pure))
     charged = pure_divergence(pure, order) + test_filter.divergence(*test_filter.FIRST, order)
@@ -225,9 +223,7 @@ def second_charge(order: float, left: float, epsilon: float) -> float:
 @pytest.mark.parametrize("order", test_filter.ORDERS)
 def test_two_sums_hold_the_cap_and_one_does_not(order: float) -> None:
     """A selection that may fail with a third of delta: converted at the rest the whole keeps delta, and not by far.
-
-    The twin, which adds up the losses alone and converts at the whole delta, loses a third more.
-    """
+    The twin, which adds up the losses alone and converts at the whole delta, loses a third more."""
     delta = test_filter.DELTA
     held = delta_of_the_whole(order, aside=delta / 3, converted_at=delta * 2 / 3)
     assert 0.8 * delta < held <= delta

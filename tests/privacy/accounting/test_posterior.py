@@ -44,11 +44,9 @@ def marginal(rows: list[tuple[int, ...]], clique: tuple[str, ...]) -> Counter[tu
 
 
 def worst_ratio(column: str, rows_per_unit: int) -> Fraction:
-    """The largest log ratio of the noisy tables' probabilities, over every unit and every other value of a column.
-
-    A discrete Laplace's log ratio between two counts is at most t times their distance, and reaches it in the tail,
-    in every cell at once: so the sum over the cells of all tables is the supremum, exactly.
-    """
+    """The largest log ratio of the noisy tables' probabilities, over every unit and every other value of a column. A
+    discrete Laplace's log ratio between two counts is at most t times their distance, and reaches it in the tail, in
+    every cell at once: so the sum over the cells of all tables is the supremum, exactly."""
     rows = list(itertools.product(*map(range, SHAPE.values())))
     place, worst = list(SHAPE).index(column), Fraction(0)
     for unit in itertools.combinations_with_replacement(rows, rows_per_unit):
@@ -109,11 +107,9 @@ def test_the_belief_is_the_one_that_the_noise_leads_to(epsilon: float) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-5), (3.0, 0.02)])
 def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, delta: float) -> None:
-    """The mechanism that every (epsilon, delta) mechanism follows from, and one that spreads delta thin.
-
-    Four outcomes (Kairouz, Oh, Viswanath 2015) reveal the truth with probability delta, and elsewhere stay below
-    e^epsilon. The worst for a threshold c e^epsilon has a ratio just above it with probability delta / (1 - 1/c).
-    """
+    """The mechanism that every (epsilon, delta) mechanism follows from, and one that spreads delta thin. Four
+    outcomes (Kairouz, Oh, Viswanath 2015) reveal the truth with probability delta, and elsewhere stay below
+    e^epsilon. The worst for a threshold c e^epsilon has a ratio just above it with probability delta / (1 - 1/c)."""
     bound = float(odds_bound(loss_up(Fraction(epsilon)), 1))
     allowed = exceptions(PICO, int(delta * ATTO)) / ATTO
     revealing = delta
@@ -131,9 +127,8 @@ def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, 
 )
 def test_a_guess_is_right_as_often_as_the_worst_mechanism_lets_it(epsilon: float, delta: float) -> None:
     """It shows the truth with probability delta, and else answers by randomized response; no guess of it does better.
-
-    The best guess takes, of each outcome, the hypothesis under which it is likelier. Less than the bound is broken.
-    """
+    The best guess takes, of each outcome, the hypothesis under which it is likelier. Less than the bound is
+    broken."""
     tell = math.exp(epsilon) / (1 + math.exp(epsilon))
     one = np.array([delta, 0, (1 - delta) * tell, (1 - delta) * (1 - tell)])
     other = one[[1, 0, 3, 2]]
@@ -148,9 +143,8 @@ def test_a_guess_is_right_as_often_as_the_worst_mechanism_lets_it(epsilon: float
 @pytest.mark.parametrize("weight", [0.0, 0.01, 0.3, 0.9])
 def test_a_third_hypothesis_that_is_true_has_no_more_exceptions(epsilon: float, delta: float, weight: float) -> None:
     """Linear programming over the masses of B under three laws: the true third one reaches 10 delta, never more.
-
-    Where the third is a neighbour of the first alone, and not of the second, it would reach (10 e^epsilon + 1) delta.
-    """
+    Where the third is a neighbour of the first alone, and not of the second, it would reach (10 e^epsilon + 1)
+    delta."""
     stated = exceptions(loss_up(Fraction(epsilon)), int(delta * ATTO)) / ATTO
     bound = float(odds_bound(loss_up(Fraction(epsilon)), 1))
     reached = most_exceptions(epsilon, delta, bound, weight, neighbours=((0, 1), (0, 2), (1, 2)))
@@ -183,9 +177,7 @@ def most_exceptions(
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])
 def test_another_row_of_somebody_in_the_table_costs_two_steps(epsilon: float, delta: float) -> None:
     """One removed, another added: the worst (epsilon, delta) mechanism, twice in a chain, against the stated loss.
-
-    Along the chain the laws are reached: from the table with a row to the one without to the one with another row.
-    """
+    Along the chain the laws are reached: from the table with a row to the one without to the one with another row."""
     loss = loss_about_a_row(loss_up(Fraction(epsilon)), int(delta * ATTO), adjacency="add_remove")
     assert loss.epsilon == 2 * loss_up(Fraction(epsilon))
     assert loss.delta / ATTO >= delta * (1 + math.exp(epsilon)) * (1 - 1e-9)

@@ -34,7 +34,6 @@ EXAMPLES = [
 
 
 def sampled(noise_multiplier: Fraction, chance: Fraction, steps: int = 1) -> PoissonSampledGaussian:
-    """Make an event."""
     return PoissonSampledGaussian(noise_multiplier, chance, steps)
 
 
@@ -131,11 +130,9 @@ def test_the_other_direction_costs_less(noise_multiplier: Fraction, chance: Frac
 @pytest.mark.parametrize("noise_multiplier", [Fraction(7, 10), Fraction(1), Fraction(3), Fraction(20)])
 @pytest.mark.parametrize("chance", [Fraction(1, 10**5), Fraction(1, 250), Fraction(1, 10), Fraction(9, 10)])
 def test_the_curve_is_the_librarys(noise_multiplier: Fraction, chance: Fraction) -> None:
-    """dp_accounting's RDP of a hundred steps: ours to six digits at whole orders, and at most it in between.
-
-    Between whole orders the library adds up an alternating series without its signs: an upper bound, which is loose
-    at low orders (twice the integral at order 1.1, chance 0.1, multiplier 3) and ours to six digits at high ones.
-    """
+    """dp_accounting's RDP of a hundred steps: ours to six digits at whole orders, and at most it in between. Between
+    whole orders the library adds up an alternating series without its signs: an upper bound, which is loose at low
+    orders (twice the integral at order 1.1, chance 0.1, multiplier 3) and ours to six digits at high ones."""
     orders = [1.3, 1.7, 2, 3, 4.5, 8, 9.9, 16, 33, 64, 256, 1024]
     event = dp_accounting.PoissonSampledDpEvent(float(chance), dp_accounting.GaussianDpEvent(float(noise_multiplier)))
     accountant = RdpAccountant(orders)
@@ -173,10 +170,8 @@ def test_sampling_never_costs_and_losses_grow(
 def test_the_curve_is_finite_and_fast_at_the_ends_of_every_range(
     noise_multiplier: Fraction, chance: Fraction, order: float
 ) -> None:
-    """No overflow, and no walk from peak to peak: a few milliseconds, a tenth of a second at the very most.
-
-    Of this thread's time the least of three: another thread, or a look for garbage, may take longer than that.
-    """
+    """No overflow, and no walk from peak to peak: a few milliseconds, a tenth of a second at the very most. Of this
+    thread's time the least of three: another thread, or a look for garbage, may take longer than that."""
     took, loss = [], 0.0
     for _ in range(3):
         start = time.thread_time()

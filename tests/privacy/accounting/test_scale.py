@@ -49,7 +49,6 @@ tried = st.sampled_from(["0.01", "0.1", "0.7", "1", "3", "20"]).map(Decimal)
 
 
 def parameter(event: PrivacyEvent) -> float:
-    """Give the loss parameter that scaling multiplies."""
     match event:
         case DiscreteLaplace(inverse_scale, _):
             return float(inverse_scale)
@@ -105,7 +104,6 @@ def laplace_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[Privac
 
 
 def gaussian_plan(epsilon: Decimal | Fraction, weights: list[int]) -> list[PrivacyEvent]:
-    """Plan Gaussian tables as `privacy.table_plans.plan` does: shares of `rho_for`."""
     rho = rho_for(epsilon, DELTA)
     parts = [math.floor(rho * PICO * weight / sum(weights)) for weight in weights]
     return [DiscreteGaussian(gaussian_sigma_squared(Fraction(part, PICO), (1, 1)), (1, 1)) for part in parts]
@@ -144,11 +142,7 @@ def test_a_whole_account_fits_exactly() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     "events",
-    [
-        [KINDS[6]] * 3,
-        [PoissonSampledGaussian(Fraction(5), Fraction(1, 10), 2000)],
-        [KINDS[2], KINDS[4], KINDS[6]],
-    ],
+    [[KINDS[6]] * 3, [PoissonSampledGaussian(Fraction(5), Fraction(1, 10), 2000)], [KINDS[2], KINDS[4], KINDS[6]]],
 )
 def test_sampled_and_mixed_lists_are_scaled_as_they_are(events: list[PrivacyEvent]) -> None:
     """The answer is the best epsilon of the largest scaled list that fits; 2 % more of it does not."""

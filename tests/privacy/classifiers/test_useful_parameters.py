@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.release.classifier import ClassifierProduct
 from privacy.classifiers.inputs import DROWNED, CardTerms, card_of
 from privacy.classifiers.trainer import plan_classifier, trainer
 from privacy.generators.generator import CannotGenerate
 from privacy.generators.release_plan import FittedPlan
 
-ROOT = Path(__file__).parents[3]
 ABOUT: dict[str, dict[str, Any]] = {"learning_first": {}, "anonymized_learning": {"rows_about": 45_000}}
-
-
-@pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")
 
 
 def planned(contract: Contract, name: str, epsilon: str, **options: Any) -> FittedPlan[Any]:

@@ -24,7 +24,6 @@ MEMBERS = np.arange(PEOPLE) < PEOPLE // 2
 
 
 def people() -> tuple[Unsigned, CellNumbers]:
-    """Rows of (who, secret, other), each of one person alone, and a label that half follows from the secret."""
     rng = np.random.default_rng(7)
     secret, other = rng.integers(0, VALUES, PEOPLE), rng.integers(0, 5, PEOPLE)
     labels = np.where(rng.random(PEOPLE) < 0.5, secret % 2, rng.integers(0, 2, PEOPLE))
@@ -32,7 +31,6 @@ def people() -> tuple[Unsigned, CellNumbers]:
 
 
 def memorising(codes: Unsigned, labels: CellNumbers) -> PredictedShares:
-    """A model that is sure of the rows it has seen, whole, and of no other."""
     seen = {tuple(row): int(label) for row, label in zip(codes[MEMBERS].tolist(), labels[MEMBERS], strict=True)}
 
     def told(asked: Unsigned) -> Floats:
@@ -47,7 +45,6 @@ def memorising(codes: Unsigned, labels: CellNumbers) -> PredictedShares:
 
 
 def of_the_population(asked: Unsigned) -> Floats:
-    """The truth about everybody: the label is the secret's parity with chance 3/4."""
     odd = np.where(asked[:, PLACE] % 2 == 1, 0.75, 0.25)
     return np.stack([1 - odd, odd], axis=1)
 

@@ -26,7 +26,6 @@ def rows(number: int, seed: int, shape: tuple[int, ...] = SHAPE) -> EncodedRows:
 
 
 def by_hand(real: EncodedRows, made: EncodedRows, clique: tuple[int, ...]) -> float:
-    """Definition 3.1 for one marginal, cell by cell."""
     distance = 0
     for cell in product(*(range(real.shape[place]) for place in clique)):
         ours, theirs = ((table.codes[:, clique] == cell).all(axis=1).sum() for table in (real, made))
@@ -144,7 +143,6 @@ def test_orders_of_too_many_marginals_are_left_out() -> None:
 
 
 def linked(number: int, seed: int) -> EncodedRows:
-    """Four columns of which the second follows the first."""
     found = rows(number, seed, (3, 3, 5, 4))
     found.codes[:, 1] = found.codes[:, 0]
     return found
@@ -169,11 +167,9 @@ def test_a_bootstrap_lies_near_the_rows_and_independent_columns_do_not() -> None
 
 
 def test_the_bootstraps_error_is_that_of_sampling() -> None:
-    """A second derivation: the mean distance of a binomial count is about sqrt(2 n p (1 - p) / pi).
-
-    n = 80 bootstraps of 2,000 rows, 16 counts each: the mean has a relative deviation of about 2.1 %, so that 10 %
-    is missed in 3 of a million seeds; the seed is fixed. A bootstrap of half the rows is found out.
-    """
+    """A second derivation: the mean distance of a binomial count is about sqrt(2 n p (1 - p) / pi). n = 80 bootstraps
+    of 2,000 rows, 16 counts each: the mean has a relative deviation of about 2.1 %, so that 10 % is missed in 3 of a
+    million seeds; the seed is fixed. A bootstrap of half the rows is found out."""
     real = rows(2000, 3, (8, 8))
     counts = [np.bincount(real.codes[:, place], minlength=8) for place in range(2)]
     expected = np.mean([np.sqrt(2 * c * (1 - c / 2000) / np.pi).sum() / 2000 for c in counts])

@@ -33,12 +33,10 @@ def made(layout: RowLayout, widths: tuple[int, ...], seed: int = 3) -> Classifie
 
 
 def shapes() -> Floats:
-    """What is typical of each class: pictures that are unlike each other."""
     return np.random.default_rng(11).integers(0, 2, (CLASSES, PIXELS)).astype(np.float64)
 
 
 def trained(rows: Floats, labels: np.typing.NDArray[np.int64]) -> ClassifierModel:
-    """Train without privacy until it is sure of its rows."""
     widths = (PIXELS, 16, CLASSES)
     fitted = train_plainly(
         initial_vector(widths, 1),

@@ -20,7 +20,6 @@ COLUMNS = ("a", "b", "c", "d")
 
 
 def rows(number: int, seed: int, *, moved: float = 0.0) -> EncodedRows:
-    """Independent columns; a share of the rows is moved to the first label of the third column."""
     random = np.random.default_rng(seed)
     codes = np.stack([random.integers(0, size, number) for size in SHAPE], axis=1)
     codes[random.random(number) < moved, 2] = 0

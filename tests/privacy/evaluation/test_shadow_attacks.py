@@ -118,9 +118,7 @@ def test_the_most_leaky_mechanism_of_a_claim_keeps_it_and_one_of_twice_as_much_d
 @pytest.mark.long
 def test_a_sound_claim_is_refuted_as_seldom_as_is_said() -> None:
     """60 games of randomized response at the claim, at a stated chance of 5 %: on average at most 3 are refuted.
-
-    Sixteen or more have a chance below 1e-6 if each is refuted with 5 %; the seed is fixed.
-    """
+    Sixteen or more have a chance below 1e-6 if each is refuted with 5 %; the seed is fixed."""
     refuted = 0
     for game in range(60):
         trials = tossed(1000 + game, releases=4)

@@ -51,19 +51,15 @@ def a_ledger(place: Place, events: tuple[Any, ...]) -> Ledger:
 def contribute(
     grant: Grant, rows: PrivateRows, learner: Learner, call: Call, *, plan: FederatedPlan = PLAN
 ) -> Contribution:
-    """What a site sends of a training."""
     return grant.draw(SiteShare(TrainingQuery(rows, learner, plan.training, CPU), plan, call), key="fed")
 
 
 def sum_round(grant: Grant, collect: Collect, *, plan: FederatedPlan = PLAN) -> RoundSum:
-    """The coordinator's first round."""
     query = TrainingQuery(PrivateRows.of_nobody(LAYOUT), LEARNER, plan.training, CPU)
     return grant.draw(SumOverSites(query, plan, 0, SiteAnswers("0" * 16, collect)), key="fed")
 
 
 class Site:
-    """A site with a ledger of its own."""
-
     def __init__(self, place: Place, codes: Unsigned, plan: FederatedPlan, seeded: SeededBytes | None = None) -> None:
         self.ledger, self.plan, self.asked, self.silent = a_ledger(place, plan.record_events), plan, 0, False
         self.rows = PrivateRows(LAYOUT, KEYED_HASH, "b" * 64, lambda: codes)
@@ -82,8 +78,6 @@ class Site:
 
 
 class Federation:
-    """Sites and a coordinator, each with a ledger."""
-
     def __init__(self, places: Callable[[str], Place], plan: FederatedPlan = PLAN) -> None:
         self.plan = plan
         self.sites = {

@@ -39,7 +39,6 @@ def site(grant: Grant, exact: Any, plan: CountingPlan) -> Callable[[Call], Any]:
 
 
 def counted(grant: Grant, counts: PrivateCounts, call: Call, plan: CountingPlan = PLAN) -> Contribution:
-    """What a site sends of a table."""
     return grant.draw(SiteShare(MarginalQuery(counts, plan.noise(call.number)), plan, call), key="fed")
 
 

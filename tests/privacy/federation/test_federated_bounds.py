@@ -39,10 +39,8 @@ def stated(variance: float, shares: int) -> float:
 @pytest.mark.parametrize("shares", [2, 3, 5, 9])
 @pytest.mark.parametrize("variance", [0.25, 0.5, 0.75, 1.0])
 def test_a_sum_of_shares_is_as_near_a_discrete_gaussian_as_is_stated(variance: float, shares: int) -> None:
-    """Where it can be seen in float64. Of two shares it is about a fifth of what is stated, whatever the variance.
-
-    So the exponent is the right one: with another the fifth would not stay.
-    """
+    """Where it can be seen in float64. Of two shares it is about a fifth of what is stated, whatever the variance. So
+    the exponent is the right one: with another the fifth would not stay."""
     found = apart(variance, shares) / stated(variance, shares)
     assert found <= 1
     if shares == 2:

@@ -59,10 +59,8 @@ def counted(place: Place, plan: FederatedPlan) -> list[float]:
 
 @pytest.mark.stat
 def test_a_contribution_is_a_sum_over_about_half_of_the_rows(sqlite_place: Place) -> None:
-    """n = 400 rows in each of 3 rounds, q = 1/2; false alarm 6e-11; the rounds have samples of their own.
-
-    That three samples are of one size has a chance of 0.1 %, so what they have in common is not looked at.
-    """
+    """n = 400 rows in each of 3 rounds, q = 1/2; false alarm 6e-11; the rounds have samples of their own. That three
+    samples are of one size has a chance of 0.1 %, so what they have in common is not looked at."""
     for rows in counted(sqlite_place, HALF):
         assert abs(rows - round(rows)) < 0.1
         assert LEAST <= rows <= MOST

@@ -68,10 +68,8 @@ def test_every_site_and_the_coordinator_pay_each_round_once(places: Callable[[st
 
 
 def test_the_sum_over_sites_is_the_pooled_sum_of_the_same_samples(places: Callable[[str], Place]) -> None:
-    """All rows are sampled, and the trusted server would add the noise: contributions are exact on the lattice.
-
-    Where sums are exact the sites' sum equals the clipped sum over all rows up to a lattice step a site and float32.
-    """
+    """All rows are sampled, and the trusted server would add the noise: contributions are exact on the lattice. Where
+    sums are exact the sites' sum equals the clipped sum over all rows up to a lattice step a site and float32."""
     plan = FederatedPlan(replace(TRAINING, sampling_probability=Fraction(1)), NAMES, (40, 40, 40), TRUSTED)
     federation = Federation(places, plan)
     collected = InProcessSites(plan, federation.sites).collect(call())
@@ -227,10 +225,8 @@ def test_what_a_site_keeps_of_a_round_is_a_receipt(places: Callable[[str], Place
 
 @pytest.mark.stat
 def test_the_noise_of_a_sum_is_what_the_fewest_survivors_leave() -> None:
-    """Shares alone, n = 30,000 numbers: the threshold of 7 % is 17 standard errors (1/sqrt(2 n) = 0.0041).
-
-    False alarm below 1e-60. The noise of one share fewer (sqrt(1/2), sqrt(2/3)) must fail.
-    """
+    """Shares alone, n = 30,000 numbers: the threshold of 7 % is 17 standard errors (1/sqrt(2 n) = 0.0041). False
+    alarm below 1e-60. The noise of one share fewer (sqrt(1/2), sqrt(2/3)) must fail."""
     sizes = 30_000
     for sites, expected in ((2, 1.0), (3, (3 / 2) ** 0.5)):
         shares = [
@@ -312,10 +308,8 @@ def test_a_person_at_several_sites_is_charged_for_all_of_their_rows() -> None:
 
 
 def test_no_mixture_of_a_persons_sampled_rows_tells_more_than_the_event_says() -> None:
-    """By quadrature: the Renyi divergence of the mixture over K ~ binomial(m, q) of shifts K, in both directions.
-
-    Of one row alone, which is the wrong case, it is less than the mixture's.
-    """
+    """By quadrature: the Renyi divergence of the mixture over K ~ binomial(m, q) of shifts K, in both directions. Of
+    one row alone, which is the wrong case, it is less than the mixture's."""
     step = 0.001
     grid = np.arange(-60, 60, step)
     for rows, probability, multiplier in ((2, 0.1, 2.0), (3, 0.5, 3.0), (5, 0.02, 1.5)):
@@ -346,11 +340,9 @@ def test_whole_numbers_come_back_from_their_residues() -> None:
 
 @pytest.mark.stat
 def test_wide_shares_reach_every_whole_number() -> None:
-    """Of numbers beyond a standard deviation of 2^24 steps half are odd; float32 makes none of them.
-
-    About 20,000 of n = 2^16 lie beyond; 7 standard deviations of a binomial: false alarm below 10^-11. And their
-    distribution is the normal one: by the inequality of Dvoretzky, Kiefer, Wolfowitz below 10^-9.
-    """
+    """Of numbers beyond a standard deviation of 2^24 steps half are odd; float32 makes none of them. About 20,000 of
+    n = 2^16 lie beyond; 7 standard deviations of a binomial: false alarm below 10^-11. And their distribution is the
+    normal one: by the inequality of Dvoretzky, Kiefer, Wolfowitz below 10^-9."""
     size, wide = 1 << 16, 2.0**24
     noise = noise_share(size, standard_deviation=wide, source=SecureBytes())
     beyond = noise[np.abs(noise) > wide]

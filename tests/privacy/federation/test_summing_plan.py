@@ -56,14 +56,11 @@ PLAN = planned(SQUARES)
 
 
 def added(grant: Grant, rows: PrivateRows, statistic: Moments, call: Call, **changed: Any) -> Contribution:
-    """What a site sends of a sum."""
     plan, key = changed.get("plan", PLAN), changed.get("key", "fed/sums")
     return grant.draw(SiteShare(SumQuery(rows, statistic, plan.noise(0)), plan, call), key=key)
 
 
 class Parties:
-    """Three sites and a coordinator, each with a ledger."""
-
     def __init__(self, places: Callable[[str], Place], plan: SummingPlan = PLAN) -> None:
         self.plan = plan
         self.ledgers = {name: a_ledger(places(name), plan.record_events) for name in NAMES}
@@ -94,11 +91,9 @@ class Parties:
 def test_the_sum_over_sites_is_the_pooled_sum_with_the_noise_that_is_charged(
     places: Callable[[str], Place], trust: Trust, rows_about: int
 ) -> None:
-    """n = 5,050 numbers; the spread within 8 % is 8 standard errors: false alarm below 1e-14.
-
-    The noise of one share fewer, sqrt(2/3) of it, and of one more, must fail. So must the mean of another pooled sum:
-    numbers that rows move by 200 of their bounds.
-    """
+    """n = 5,050 numbers; the spread within 8 % is 8 standard errors: false alarm below 1e-14. The noise of one share
+    fewer, sqrt(2/3) of it, and of one more, must fail. So must the mean of another pooled sum: numbers that rows move
+    by 200 of their bounds."""
     plan = replace(PLAN, trust=trust, rows_about=(rows_about, 200, 200))
     assert (plan.unit(0) > 0) is (rows_about == 40_000)
     parties = Parties(places, plan)
@@ -159,10 +154,8 @@ def squared(change: np.ndarray[Any, Any]) -> int:
 
 
 def test_rounding_is_counted() -> None:
-    """Every number of a sum on the edge: a change of one lattice unit each moves all of them by a sent unit.
-
-    Without the root of the length, which is the wrong bound, more is moved than the event says.
-    """
+    """Every number of a sum on the edge: a change of one lattice unit each moves all of them by a sent unit. Without
+    the root of the length, which is the wrong bound, more is moved than the event says."""
     plan = replace(PLAN, rows_about=(10**5, 10, 10), sums=(SumBounds((2**12,), 3600, RHO),))
     unit = plan.unit(0)
     assert unit == 2

@@ -136,11 +136,9 @@ def test_right_guesses_prove_most_of_a_shift_and_no_more() -> None:
 @pytest.mark.stat
 @pytest.mark.parametrize("name", ["mst, add_remove", "privbayes, replace_one"])
 def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(name: str) -> None:
-    """100 fits of each table; the shipped one is above with a chance below 1e-9.
-
-    A third of the noise makes a shift of 6.3, so that a guess is wrong with a chance below 0.001. The twin is missed
-    where 12 of 200 are, a chance below 1e-17.
-    """
+    """100 fits of each table; the shipped one is above with a chance below 1e-9. A third of the noise makes a shift
+    of 6.3, so that a guess is wrong with a chance below 0.001. The twin is missed where 12 of 200 are, a chance below
+    1e-17."""
     audit = AUDITS[name]
     game = likelihoods._game(audit, "a third of the noise", Fraction(1, 3))
     played = play(replace(game, trials=100), confidence=1 - 1e-9, control_confidence=0.999)
@@ -154,10 +152,8 @@ def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(na
 @pytest.mark.stat
 def test_scores_of_one_training_are_as_far_apart_as_its_plan_says() -> None:
     """800 canaries: the difference of means has a standard error of 0.07 deviations; six of them, false alarm 1e-8.
-
     Shift of a shipped score: sampling probability times the root of the steps over the noise multiplier, times the
-    part of a gradient that is not the bias's. Hardly clipped, it is eight times as much.
-    """
+    part of a gradient that is not the bias's. Hardly clipped, it is eight times as much."""
     training = one_training.Training(800)
     (event, *_), steps = training.plan.events, len(training.plan.events)
     expected = float(event.sampling_probability) * sqrt(steps) / float(event.noise_multiplier) * sqrt(8 / 9)  # type: ignore[union-attr]

@@ -48,11 +48,9 @@ def test_the_least_epsilon_is_where_the_chance_is_what_may_be_unsure() -> None:
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-2])
 def test_a_mechanism_that_tells_a_whole_release_with_chance_delta_is_seldom_refuted(delta: float) -> None:
-    """With chance delta a release tells all of its 40 coins, else each by randomized response: (1, delta)-DP.
-
-    800 times six releases, from a fixed seed: a bound at or below a chance comes no more often than that chance,
-    within five deviations of a share (false alarm over seeds < 1e-6).
-    """
+    """With chance delta a release tells all of its 40 coins, else each by randomized response: (1, delta)-DP. 800
+    times six releases, from a fixed seed: a bound at or below a chance comes no more often than that chance, within
+    five deviations of a share (false alarm over seeds < 1e-6)."""
     random, coins = np.random.default_rng(1), 40
     full = random.random((800, 6)) < delta
     right = np.where(full, coins, random.binomial(coins, exp(1) / (1 + exp(1)), full.shape))

@@ -27,9 +27,7 @@ def test_what_is_shipped_stays_below_its_claim_and_float32_noise_is_found_out(na
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_the_attacker_solves_every_noisy_sum_and_is_certain_of_float32_noise(steps: int) -> None:
     """Four trainings of each table. Under the right one no pair is impossible; under the wrong one about 7 a step.
-
-    That eight trainings have none has a probability below e^-50.
-    """
+    That eight trainings have none has a probability below e^-50."""
     plan, wrongly = checkpoints.plan_of(steps), 0
     for there in (True, False) * 4:
         states = checkpoints.published(checkpoints.table(there), plan, checkpoints.float32_step, SecureBytes())

@@ -77,10 +77,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     "federated_counts": (lambda: replace(federated.counts_across(), twin_method="gaussian"), 0.3),
     "federated_sums": (federated.sums_across, 1.0),
     "refined_table": (tables.refined, 0.1),
-    "fixed": (
-        lambda: game_on(marginals_of("fixed", cliques=PAIRS), 144, "exact n", look=exact_rows),
-        1.0,
-    ),
+    "fixed": (lambda: game_on(marginals_of("fixed", cliques=PAIRS), 144, "exact n", look=exact_rows), 1.0),
 }
 
 
@@ -154,7 +151,6 @@ def test_a_leak_is_the_share_of_pairs_in_order_and_what_is_found_at_few_false_al
 
 
 def made_up(rows: int, seed: int) -> NDArray[np.int64]:
-    """Rows of eight columns of five values."""
     return np.random.default_rng(seed).integers(0, 5, (rows, 8))
 
 

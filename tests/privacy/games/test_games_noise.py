@@ -22,10 +22,8 @@ SHARES = {"choice": 0.9, "sparse": 0.2, "whole_grant": 0.4}
 @pytest.mark.stat
 @pytest.mark.parametrize("name", GAMES)
 def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) -> None:
-    """n = 400,000 outputs of each table (choices 54,000, listed 80,000, a whole ledger 40,000); false alarm 1e-9.
-
-    A bound is also not trivially low: the attack proves at least half of what is claimed.
-    """
+    """n = 400,000 outputs of each table (choices 54,000, listed 80,000, a whole ledger 40,000); false alarm 1e-9. A
+    bound is also not trivially low: the attack proves at least half of what is claimed."""
     played = play(GAMES[name]().quick(SHARES.get(name, 1.0)), confidence=CONFIDENCE)
     assert played.holds
     assert played.caught

@@ -67,7 +67,6 @@ def test_the_largest_that_can_be_proven_grows_with_the_trials() -> None:
 
 
 def responses(epsilon: float, there: bool, trials: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Randomized response, whose epsilon is exact."""
     return np.where(random.random(trials) < 1 / (1 + exp(-epsilon)), float(there), 1.0 - there)
 
 
@@ -84,10 +83,8 @@ def test_randomized_response_is_bounded_from_below_and_closely() -> None:
 
 @pytest.mark.stat
 def test_the_gaussian_bound_is_below_the_shift_and_closer_than_the_other() -> None:
-    """n = 20,000 each, a shift of 2, delta 1e-5: above with probability below 1e-10; the other knows less there.
-
-    The bound is 0.875 of the truth with a deviation of 0.014: below 0.75 with probability below 1e-15.
-    """
+    """n = 20,000 each, a shift of 2, delta 1e-5: above with probability below 1e-10; the other knows less there. The
+    bound is 0.875 of the truth with a deviation of 0.014: below 0.75 with probability below 1e-15."""
     random = np.random.default_rng()
     there, not_there = random.normal(2, 1, 20_000), random.normal(0, 1, 20_000)
     exact = gaussian_epsilon(2.0, 1e-5)
@@ -109,11 +106,10 @@ def test_outputs_that_say_nothing_prove_nothing() -> None:
 
 @pytest.mark.stat
 def test_a_learned_direction_finds_what_is_hidden_in_many_numbers() -> None:
-    """A difference of two correlated numbers among 30: the learned weights tell nearly as well as the best ones.
-
-    n = 4,000 each; the best shift is 2, that of any number alone below 0.3. It fails with probability below 1e-9: the
-    weights' relative error is about sqrt(30 / 2000), and the bound is six standard deviations of its estimate away.
-    """
+    """A difference of two correlated numbers among 30: the learned weights tell nearly as well as the best ones. n =
+    4,000 each; the best shift is 2, that of any number alone below 0.3. It fails with probability below 1e-9: the
+    weights' relative error is about sqrt(30 / 2000), and the bound is six standard deviations of its estimate
+    away."""
     random = np.random.default_rng()
 
     def outputs(there: bool) -> NDArray[np.float64]:

@@ -20,6 +20,8 @@ from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated, event_from_json
 from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask
 from privacy.grant.grant import open_grant
+from privacy.learning.layout import RowLayout
+from privacy.learning.rows import PrivateRows
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.domain import CellDomain
@@ -40,9 +42,26 @@ def table(rows: int = 4000) -> NDArray[np.int64]:
 
 
 @dataclass
-class CountedTable:
-    """Counts of a table, and which cliques have been counted."""
+class RowsOf:
+    """A source of rows that has no marginals."""
 
+    layout: RowLayout
+    codes: NDArray[Any]
+
+    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
+        layout = self.layout.select(tuple(chosen or self.layout.names))
+        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: self.layout.selected(self.codes, layout.names))
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        raise AssertionError("no marginal is asked for")
+
+
+def domain_of(layout: RowLayout) -> CellDomain:
+    return CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
+
+
+@dataclass
+class CountedTable:
     rows: NDArray[np.int64]
     domain: CellDomain = DOMAIN
     counted: list[Clique] = field(default_factory=list)
@@ -85,7 +104,6 @@ class Stopped(Exception):
 
 
 def stopping_after(calls: int) -> FitProgress:
-    """Progress that dies when it is told so often."""
     left = iter(range(calls))
 
     def told(_done: float, _what: str) -> None:
@@ -97,8 +115,6 @@ def stopping_after(calls: int) -> FitProgress:
 
 @dataclass
 class Run:
-    """One generator, planned and charged; fit as often as one likes, as a run that resumes."""
-
     ledger: Ledger
     generator: Generator[Any]
     asked: SynthesisTask
@@ -111,12 +127,10 @@ class Run:
         return self.generator.fit(self.asked, self.options, self.plan, counts, grant, progress, no_seed)
 
     def drawn(self) -> list[PrivacyEvent]:
-        """The events of the draws, as they are in the journal."""
         entries = self.ledger.entries_of(self.run_key)
         return [event_from_json(entry.body["event"]) for entry in entries if entry.kind == "noise_drawn"]
 
     def spent(self) -> Fraction:
-        """What the draws took of the budget, all shares added."""
         budget = ZeroConcentrated(Fraction(1)) if self.asked.delta else Pure(Fraction(1))
         return sum((share(budget, event) for event in self.drawn()), Fraction(0))
 
@@ -124,7 +138,6 @@ class Run:
 def start(
     place: Place, generator: Generator[Any], question: SynthesisTask, run_key: str = "run-1", **options: Any
 ) -> Run:
-    """Plan, open an account, charge."""
     chosen = generator.options(**options)
     plan = generator.plan(question, chosen)
     calculus = RenyiCalculus(Fraction(12)) if question.delta else PureCalculus()

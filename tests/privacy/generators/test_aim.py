@@ -144,9 +144,7 @@ def test_a_parity_is_learned_by_the_degree_that_covers_it_and_by_no_lower_one(
     sqlite_place: Place, degree: int, learned: bool
 ) -> None:
     """Of five columns, the last the parity of four others, any four are independent: an error of 1 without all five.
-
-    Over 40 runs the error was 0.9992 to 1.0000 with four, and 0.012 to 0.032 with all five, deviation 0.004.
-    """
+    Over 40 runs the error was 0.9992 to 1.0000 with four, and 0.012 to 0.032 with all five, deviation 0.004."""
     domain = CellDomain(("a", "b", "c", "d", "odd"), (2,) * 5)
     signs = np.random.default_rng(5).integers(0, 2, (8000, 4))
     counts = CountedTable(np.column_stack([signs, signs.sum(axis=1) % 2]), domain)

@@ -25,7 +25,6 @@ WIDE = CellDomain(tuple(f"c{number:02d}" for number in range(24)), (10, 20, 4, 1
 
 
 def rows_of_wide(rows: int) -> CountedTable:
-    """Rows in which each column leans on the one before."""
     random, columns = np.random.default_rng(3), []
     for cells in WIDE.shape:
         free = random.integers(0, cells, rows)
@@ -37,11 +36,9 @@ def rows_of_wide(rows: int) -> CountedTable:
 @pytest.mark.parametrize("name", ["mst", "privbayes"])
 def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place: Place, name: str) -> None:
     """24 columns, 3,000 rows, ε = 0.1: no choice is made, the charge is spent, and the columns' noise together is at
-    most 1.08 times what `independent` has. At ε = 10 the network is chosen.
-
-    What a column gets of the second half follows the first, noisy half. 30 fits of each: 1.007 and 1.014 on average,
-    standard deviations 0.002 and 0.006, so chance fails this less than once in 10^9.
-    """
+    most 1.08 times what `independent` has. At ε = 10 the network is chosen. What a column gets of the second half
+    follows the first, noisy half. 30 fits of each: 1.007 and 1.014 on average, standard deviations 0.002 and 0.006,
+    so chance fails this less than once in 10^9."""
     counts, question = rows_of_wide(3000), asked(WIDE, epsilon=Fraction(1, 10))
     run = start(sqlite_place, generator(name), question)
     fitted = run.fit(counts)

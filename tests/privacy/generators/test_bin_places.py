@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,9 @@ from privacy.grant.queries.sums import SumQuery
 from privacy.learning.groups import LabelCodes
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.moments import Moments
-from privacy.learning.rows import PrivateRows
-from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import CellDomain
 from privacy.marginals.sensitivity import GaussianNoise
-from tests.privacy.generators.small_table import Run, start
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.generators.small_table import RowsOf, Run, domain_of, start
+from tests.privacy.ledger.ledgers import Place
 
 EDGES = np.array([0, 1, *(step * 10**power for power in range(2, 6) for step in (1, 2, 5)), 10**6], dtype=np.float64)
 BINS = len(EDGES) - 1
@@ -56,23 +52,11 @@ def table(rows: int = 8000) -> NDArray[np.uint16]:
     return np.column_stack([*codes, random.integers(0, 20, rows), defaults]).astype(np.uint16)
 
 
-@dataclass
-class Rows:
-    """A source of rows that lie as the contract has it: scaled by the bounds."""
-
-    codes: NDArray[np.uint16]
-
-    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
-        layout = LAYOUT.select(tuple(chosen or LAYOUT.names))
-        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
-
-    def marginals(self, cliques: Sequence[Any]) -> tuple[PrivateCounts, ...]:
-        raise AssertionError("no marginal is asked for")
+Rows = partial(RowsOf, LAYOUT)
 
 
 def run_of(place: Place, name: str, **options: Any) -> Run:
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
+    task = SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
     wanted = {"label": "defaults", "rows_about": 8000, **options}
     if options.get("decoder") != "linear":
         wanted |= {"epochs": 5, "hidden": (16,), "checkpoints": 2}
@@ -105,9 +89,7 @@ PICTURE = ColumnLayout("scan", "array", np.linspace(0, 1, 4)[:, None], length=4,
 
 
 def planned(name: str, layout: RowLayout, **options: Any) -> GeneratorPlan:
-    """Plan for labels `defaults`."""
-    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
-    task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(8), Fraction(1, 10**5), None, layout)
+    task = SynthesisTask(domain_of(layout), {}, "add_remove", 1, Fraction(8), Fraction(1, 10**5), None, layout)
     made = generator(name)
     return made.plan(task, made.options(label="defaults", rows_about=100_000, **options))
 
@@ -165,8 +147,7 @@ def test_no_row_moves_a_sum_further_than_the_event_says(numbers: Any, stretched:
 
 def test_the_event_and_the_plan_do_not_depend_on_how_numbers_enter(sqlite_place: Place) -> None:
     options: dict[str, Any] = {"label": "defaults", "rows_about": 8000}
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
+    task = SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
     made = generator("p3gm")
     plans = [made.plan(task, made.options(**options, numbers=each)).events for each in ("auto", "bins", "scaled")]
     assert plans[0] == plans[1] == plans[2]
@@ -174,8 +155,7 @@ def test_the_event_and_the_plan_do_not_depend_on_how_numbers_enter(sqlite_place:
 
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
 def test_the_plan_names_the_numbers_that_enter_by_their_bins(name: str) -> None:
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    task = SynthesisTask(domain, {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
+    task = SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
     made = generator(name)
 
     def notes(numbers: str) -> list[str]:
@@ -226,7 +206,6 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
 
 
 def farthest(codes: NDArray[Any], made: NDArray[Any]) -> float:
-    """The larger of the labels' total variation distances of incomes."""
     shares = [
         [np.bincount(rows[rows[:, 3] == label, 0].astype(int), minlength=BINS) for label in (0, 1)]
         for rows in (codes, made)
@@ -248,11 +227,9 @@ def test_amounts_of_each_label_come_out_on_their_own_scale(
     sqlite_place: Place, name: str, options: dict[str, Any], numbers: str
 ) -> None:
     """Two labels with incomes a factor of ten apart; in proportion to their bounds, the wrong case, they are lost.
-
     Distances of 30 fits of each: by bins at most 0.503, with deviations below 0.01 of what is made of sums and below
     0.017 of what is trained (on average 0.395, 0.357); in proportion at least 0.719, with deviations below 0.005. The
-    limit is at least 9 deviations from each average: false alarms below 1e-12, were they normal.
-    """
+    limit is at least 9 deviations from each average: false alarms below 1e-12, were they normal."""
     codes = table()
     made = run_of(sqlite_place, name, numbers=numbers, **options).fit(Rows(codes)).model.sample(4000, seed=1)
     assert (farthest(codes, made) < 0.6) == (numbers == "auto")

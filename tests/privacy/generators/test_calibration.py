@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting import claim, second_backend
@@ -67,13 +66,7 @@ TRAINERS: dict[str, dict[str, Any]] = {
 }
 
 
-ROOT = Path(__file__).parents[3]
 COLUMNS = ("age", "sex", "income")
-
-
-@pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")
 
 
 @pytest.fixture
@@ -88,7 +81,6 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def planned(
     contract: Contract, name: str, epsilon: Decimal, rooms: tuple[MultiplierRange, ...], delta: Decimal = DELTA
 ) -> Any:
-    """The plan of a release by a generator or a trainer."""
     terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rooms": rooms}
     if name in OTHERS:
         made_by, columns, options = OTHERS[name]
@@ -102,12 +94,10 @@ def planned(
 
 
 def exact_room(calculus: Calculus, epsilon: Decimal, delta: int = ATTOS) -> MultiplierRange:
-    """An account whose cap is exactly the release's."""
     return MultiplierRange(calculus, calculus.cap(int(epsilon * PICO), delta))
 
 
 def check(plan: FittedPlan[Any], room: MultiplierRange, epsilon: Decimal) -> None:
-    """The account holds the plan, and the auditor accepts its claim."""
     assert room.calculus.cost(plan.events) <= room.remaining
     assert plan.epsilon <= epsilon * PICO
     if plan.claimed_by == "pld":
@@ -138,7 +128,6 @@ def test_a_pure_release_of_exactly_a_pure_cap_fits(contract: Contract, name: str
 
 
 def stepped(epsilon: Fraction) -> GeneratorPlan:
-    """A plan of one training, calibrated to Rényi losses at their best order."""
     schedule = Schedule(1000, 50, Fraction(2), checkpoints=40, reserve=0)
     try:
         multiplier = calibrated_multiplier(schedule, epsilon=epsilon, delta=Fraction(1, 10**9))

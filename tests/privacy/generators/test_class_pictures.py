@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,8 @@ from privacy.generators.models import read_model
 from privacy.generators.registry import names
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.moments import Moments
-from privacy.learning.rows import PrivateRows
-from privacy.marginals.domain import CellDomain
-from tests.privacy.generators.small_table import Stopped, start, stopping_after
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after
+from tests.privacy.ledger.ledgers import Place
 
 HEIGHT, WIDTH, LEVELS, LABELS = 10, 8, 32, 3
 PIXELS = HEIGHT * WIDTH
@@ -45,20 +44,11 @@ def table(rows: int = 6000) -> NDArray[np.uint8]:
     return np.column_stack([levels, kind]).astype(np.uint8)
 
 
-@dataclass
-class Rows:
-    """A source of rows that has no marginals."""
-
-    codes: NDArray[np.uint8]
-
-    def rows(self, chosen: Any = None) -> PrivateRows:
-        layout = LAYOUT.select(chosen or LAYOUT.names)
-        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
+Rows = partial(RowsOf, LAYOUT)
 
 
 def question(layout: RowLayout = LAYOUT, epsilon: Fraction = Fraction(2), **changed: Any) -> SynthesisTask:
-    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
-    asked = SynthesisTask(domain, {}, "add_remove", 1, epsilon, Fraction(1, 10**6), None, layout)
+    asked = SynthesisTask(domain_of(layout), {}, "add_remove", 1, epsilon, Fraction(1, 10**6), None, layout)
     return replace(asked, **changed)
 
 
@@ -154,17 +144,14 @@ def test_the_charge_alone_says_how_often_labels_are_split(epsilon: Any, terms: d
 @pytest.mark.long
 @pytest.mark.parametrize("components", [1, 4])
 def test_a_label_whose_spot_is_here_or_there_gets_both_places(sqlite_place: Place, components: int) -> None:
-    """One Gaussian spreads the spot over both places; each of several components has it in one of them.
-
-    30 fits of four components gave 0.1585 (standard deviation 0.0008), 12 of one 0.2637 (0.0002).
-    """
+    """One Gaussian spreads the spot over both places; each of several components has it in one of them. 30 fits of
+    four components gave 0.1585 (standard deviation 0.0008), 12 of one 0.2637 (0.0002)."""
     rows = table()
     # Of the first and the third kind a label: the spot is in the upper half, or in the lower one.
     rows = rows[rows[:, -1] != 1]
     rows[:, -1] = 0
 
     def undecided(pictures: NDArray[Any]) -> float:
-        """The mean share of the light that is in the darker half."""
         halves = pictures.reshape(-1, 2, PIXELS // 2).astype(float).sum(axis=2)
         return float((halves.min(axis=1) / halves.sum(axis=1)).mean())
 

@@ -36,7 +36,6 @@ def measured(event: Any, variance: float) -> Measurement:
 
 
 def gap(values: np.ndarray, share_below: Any) -> float:
-    """Return the largest distance between the values' distribution function and the one that they should have."""
     ordered = np.sort(values)
     steps = np.arange(1, ordered.size + 1) / ordered.size
     return float(np.abs(steps - share_below(ordered)).max())

@@ -23,7 +23,6 @@ from privacy.marginals.seeds import PostProcessingSeed
 
 
 def layout() -> RowLayout:
-    """A number that may be missing, a category, and the label."""
     number = np.zeros((5, 2))
     number[:4, 0], number[4, 1] = [0.125, 0.375, 0.625, 0.875], 1
     return RowLayout(

@@ -35,7 +35,6 @@ cores. On two threads while others used the machine, the training of p3gm took s
 
 
 def task(kinds: tuple[tuple[Any, int], ...], **changed: Any) -> SynthesisTask:
-    """Columns of these kinds and cells, the last of which is the label."""
     tables = [np.eye(cells) if kind == "category" else np.linspace(0, 1, cells)[:, None] for kind, cells in kinds]
     columns = (ColumnLayout(f"c{i}", kinds[i][0], each) for i, each in enumerate(tables))
     layout = RowLayout(tuple(columns))

@@ -53,8 +53,6 @@ def table(rows: int = 20_000) -> NDArray[np.int64]:
 
 @dataclass
 class Source:
-    """Marginals and rows of one table."""
-
     codes: NDArray[np.int64]
 
     def marginals(self, cliques: Sequence[Any]) -> Any:
@@ -107,8 +105,7 @@ def test_the_mean_of_a_cell_is_that_of_the_normal_number_in_it() -> None:
 
 def test_factors_are_told_from_noise() -> None:
     """Two factors of 60 columns under noise of 0.05 a covariance: two, and covariances within a fifth of the noise in
-    the mean square. Noise alone: none. Loadings that leave nothing to a column are cut.
-    """
+    the mean square. Noise alone: none. Loadings that leave nothing to a column are cut."""
     random = np.random.default_rng(2)
     loadings = random.normal(size=(60, 2)) * 0.4
     noise = random.normal(0, 0.05, (60, 60))
@@ -126,10 +123,8 @@ def test_factors_are_told_from_noise() -> None:
 @pytest.mark.parametrize(("adjacency", "total"), [("add_remove", None), ("replace_one", 20_000)])
 def test_what_rises_together_does_so_again(sqlite_place: Place, adjacency: str, total: int | None) -> None:
     """ε = 1: ranks correlate as in the rows within 0.06, nulls and categories included; noise on a correlation is
-    about 0.01. The two draws are the planned ones, and spend the charge.
-
-    In 12 fits the farthest of 28 correlations was off by 0.041 with a deviation of 0.003: the limit is six away.
-    """
+    about 0.01. The two draws are the planned ones, and spend the charge. In 12 fits the farthest of 28 correlations
+    was off by 0.041 with a deviation of 0.003: the limit is six away."""
     rows = table()
     run = start(sqlite_place, GaussianCopula(), question(adjacency=adjacency, public_total=total))
     fitted = run.fit(Source(rows))  # type: ignore[arg-type]

@@ -208,10 +208,8 @@ def test_what_must_fail_is_refused_by_the_plan(name: str) -> None:
 def test_a_time_limit_ends_a_fit_with_a_note_or_an_error_and_a_later_run_goes_on(
     sqlite_place: Place, name: str
 ) -> None:
-    """A clock that a draw advances by a second: what was drawn by then is a prefix of what a longer run draws.
-
-    AIM ends its rounds there, spends the rest of its charge, and comes to the same end when it is made again.
-    """
+    """A clock that a draw advances by a second: what was drawn by then is a prefix of what a longer run draws. AIM
+    ends its rounds there, spends the rest of its charge, and comes to the same end when it is made again."""
     made, options = generator(name), OPTIONS[name]
     ticking = type(made)(clock=iter(range(10**6)).__next__)  # type: ignore[call-arg]
     run = start(sqlite_place, ticking, asked(), time_limit=2 if name != "aim" else 8, **options)
@@ -254,8 +252,7 @@ def test_a_plan_says_what_noise_alone_costs(name: str) -> None:
 @EVERY
 def test_dependent_columns_are_better_known_to_those_who_look_at_pairs(sqlite_place: Place, name: str) -> None:
     """Two-way error at ε = 1, 4,000 rows, against the exact independent table: below a third of its, but for
-    `independent`, which is as far off. The gap is more than 20 standard deviations of the noise wide.
-    """
+    `independent`, which is as far off. The gap is more than 20 standard deviations of the noise wide."""
     counts = CountedTable(table())
     distances = []
     for one, other in combinations(DOMAIN.columns, 2):

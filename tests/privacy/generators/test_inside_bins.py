@@ -141,11 +141,9 @@ def test_levels_are_fitted_together() -> None:
 
 @pytest.mark.long
 def test_the_expected_error_is_that_of_repeated_noise() -> None:
-    """Where every half stands out, the sum's deviation over 400 seeds is at most the planned one and 15 %.
-
-    The planned one takes surprises for independent, and those of one level share nodes: it may be up to twice too
-    large. Of 400 seeds the deviation is known to 3.5 %.
-    """
+    """Where every half stands out, the sum's deviation over 400 seeds is at most the planned one and 15 %. The
+    planned one takes surprises for independent, and those of one level share nodes: it may be up to twice too large.
+    Of 400 seeds the deviation is known to 3.5 %."""
     made = tree()
     exact = counted(np.random.default_rng(1).integers(0, 100_001, 4_000_000), made)
     planned = inside_error(made, DOMAIN.axis, variance=1600.0)

@@ -60,7 +60,6 @@ class Valued(CountedTable):
         return tuple(PrivateCellSums((), (), each, KEYED_HASH, "b" * 64, self.numbers) for each in addends)
 
     def numbers(self, addends: Any) -> NDArray[np.int64]:
-        """Return what is counted, by comparisons; missing values have a number of their own."""
         missing = len(self.rows) - self.values.size
         if not isinstance(addends, BinTree):
             above = int(self.values.sum())
@@ -168,7 +167,6 @@ def test_a_fit_draws_within_its_charge_and_keeps_the_declared_cells(
 
 
 def whole(chosen: Any, question: SynthesisTask) -> Any:
-    """Return a generator over joined bins that reads the options of its own."""
     fitter: Any = with_inside(chosen, question)
     fitter.options = chosen.options
     return fitter
@@ -179,11 +177,9 @@ def _options(chosen: Any) -> dict[str, Any]:
 
 
 class SameAnswers:
-    """Answers each query with what it answered the same key before, whatever the table; notes what was asked.
-
-    A first table is measured with small noise. Whatever is asked for another one must be what was asked before: all
-    that a fit may go by is what it was answered.
-    """
+    """Answers each query with what it answered the same key before, whatever the table; notes what was asked. A first
+    table is measured with small noise. Whatever is asked for another one must be what was asked before: all that a
+    fit may go by is what it was answered."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -212,8 +208,6 @@ def _shape(handle: Any) -> tuple[int, ...]:
 
 
 class _Answer:
-    """A durable draw."""
-
     listing = None
     sha256 = "0" * 64
 

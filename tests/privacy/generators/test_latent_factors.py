@@ -27,7 +27,6 @@ COLUMNS = CellDomain(tuple(f"c{number:02d}" for number in range(30)), (2, 3, 5) 
 
 
 def of_two_factors(rows: int, domain: CellDomain = COLUMNS) -> CountedTable:
-    """Each column leans on one of two hidden numbers; always the same rows."""
     random = np.random.default_rng(5)
     hidden = random.normal(size=(rows, 2))
     columns = [
@@ -69,8 +68,7 @@ def noisy(table: CountedTable, parts: Mapping[Clique, np.ndarray], deviation: fl
 @pytest.mark.long
 def test_mallows_finds_the_number_of_factors_through_the_noise() -> None:
     """Two hidden numbers and noise of 60 rows on every number: two factors, and a misfit near 1. None where there are
-    none: columns drawn independently. A fit of more would follow the noise.
-    """
+    none: columns drawn independently. A fit of more would follow the noise."""
     table = of_two_factors(5000)
     found = fit_latent_factors(noisy(table, exact_parts(table), 60.0), quiet)
     assert found.points.shape[1] == 2
@@ -101,8 +99,7 @@ def ranks(found: LatentFactors, shape: Sequence[int]) -> set[int]:
 @pytest.mark.long
 def test_cells_along_one_scale_get_loadings_of_rank_one_and_others_do_not() -> None:
     """Steps of a number that leans on two hidden ones, under noise: rank 1. Cells that go with both in ways of their
-    own, with little noise: more. Rank 1 is then not tried in vain: it fits far worse.
-    """
+    own, with little noise: more. Rank 1 is then not tried in vain: it fits far worse."""
     table = of_two_factors(5000)
     assert ranks(fit_latent_factors(noisy(table, exact_parts(table), 60.0), quiet), table.domain.shape) == {1}
     apart = of_categories(5000)
@@ -153,8 +150,7 @@ def test_public_points_have_mean_0_and_covariance_1_and_are_always_the_same() ->
 @pytest.mark.long
 def test_pairs_are_far_better_known_than_as_independent_columns(sqlite_place: Place) -> None:
     """ε = 1, 5,000 rows, 435 pairs: below 0.6 of the error that exact independent columns have. A single noisy pair
-    would be off by more than that; so what is tested is that noise averages out. Measured: 0.46 of it.
-    """
+    would be off by more than that; so what is tested is that noise averages out. Measured: 0.46 of it."""
     counts = of_two_factors(5000)
     fitted = start(sqlite_place, LatentFactorGenerator(), asked(COLUMNS)).fit(counts)
     made = CountedTable(fitted.model.sample(5000, seed=1), COLUMNS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -26,13 +25,11 @@ from privacy.generators.vae import variational
 from privacy.grant.grant import open_grant
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.mixture import Mixture
-from privacy.learning.rows import PrivateRows
 from privacy.learning.whole_network import LARGEST_LATENT, ONE
-from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import CellDomain
-from tests.privacy.generators.small_table import Stopped, start, stopping_after
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after
+from tests.privacy.ledger.ledgers import Place
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 LEVELS = np.linspace(0, 1, 101)[:, None]
 LAYOUT = RowLayout(
     (
@@ -49,15 +46,6 @@ FEW: dict[str, dict[str, Any]] = {"dp_gm": {"clusters": 3, "latent": 2, "encoder
 ALL = ("p3gm", "ae", "vae", "dp_gm")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small are faster on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def table(rows: int = ROWS) -> NDArray[np.uint8]:
     """Three clouds of shares 1/2, 1/3 and 1/6; red is common in the last one only."""
     generator = np.random.default_rng(3)
@@ -67,25 +55,13 @@ def table(rows: int = ROWS) -> NDArray[np.uint8]:
     return np.column_stack([numbers, colour, kind]).astype(np.uint8)
 
 
-@dataclass
-class Rows:
-    """A source of rows that has no marginals."""
-
-    codes: NDArray[np.uint8]
-
-    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
-        layout = LAYOUT.select(chosen or LAYOUT.names)
-        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
-
-    def marginals(self, cliques: Sequence[Any]) -> tuple[PrivateCounts, ...]:
-        raise AssertionError("no marginal is asked for")
+Rows = partial(RowsOf, LAYOUT)
 
 
 def question(
     epsilon: Fraction = Fraction(8), adjacency: Adjacency = "add_remove", rows_per_unit: int = 1
 ) -> SynthesisTask:
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return SynthesisTask(domain, {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
+    return SynthesisTask(domain_of(LAYOUT), {}, adjacency, rows_per_unit, epsilon, DELTA, None, LAYOUT)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -141,11 +117,9 @@ def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, o
 
 @pytest.mark.long
 def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place) -> None:
-    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps.
-
-    In 40 fits the largest error of a mean is 0.082 with a deviation of 0.006, that of a share 0.018 with 0.005:
-    limits are 11 and 7 deviations away. A network that learned nothing misses a mean by 0.32.
-    """
+    """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps. In 40
+    fits the largest error of a mean is 0.082 with a deviation of 0.006, that of a share 0.018 with 0.005: limits are
+    11 and 7 deviations away. A network that learned nothing misses a mean by 0.32."""
     quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
     run = start(sqlite_place, generator("vae"), question(), label="kind", **quick)
     codes = table(20_000)
@@ -234,10 +208,8 @@ LOSSES: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("name", ["p3gm", "vae", "dp_gm"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_what_the_loss_of_a_row_is_changes_no_event(name: str, loss: dict[str, Any]) -> None:
-    """Noise, sampling and steps are those of the default: a row's gradient is clipped whatever its loss is.
-
-    That it is, with such losses too, is looked at in `test_clipping` (`LEARNERS["wild"]`).
-    """
+    """Noise, sampling and steps are those of the default: a row's gradient is clipped whatever its loss is. That it
+    is, with such losses too, is looked at in `test_clipping` (`LEARNERS["wild"]`)."""
     made, options = generator(name), {"label": "kind", **QUICK, **FEW.get(name, {})}
     plain = made.plan(question(), made.options(**options))
     assert made.plan(question(), made.options(**options, **loss)).events == plain.events
@@ -272,21 +244,15 @@ def test_losses_that_cannot_be_are_refused(given: dict[str, Any], message: str) 
         PhasedOptions(rows_about=100, **given)
 
 
-@pytest.mark.parametrize(("name", "value"), [("latent_samples", 2), ("kl_weight", 0.5)])
-def test_an_autoencoder_refuses_what_nothing_would_come_of(name: str, value: float) -> None:
-    made = generator("ae")
-    with pytest.raises(CannotGenerate, match=f"ae: {name} is {value}; allowed: 1.* do: leave it out, or take p3gm"):
-        made.plan(question(), made.options(label="kind", **QUICK, **{name: value}))
+KIND = {"label": "kind"}
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        (
-            "ae",
-            {"label": "kind", "variance_hidden": (10,)},
-            r"variance_hidden is \[10\]; allowed: \[\].*; do: leave it",
-        ),
+        ("ae", {**KIND, "variance_hidden": (10,)}, r"variance_hidden is \[10\]; allowed: \[\].*; do: leave it"),
+        ("ae", {**KIND, "latent_samples": 2}, "ae: latent_samples is 2; allowed: 1.* do: leave it out, or take p3gm"),
+        ("ae", {**KIND, "kl_weight": 0.5}, "ae: kl_weight is 0.5; allowed: 1.* do: leave it out, or take p3gm"),
         ("p3gm", {"labels": "components"}, "options.labels: components, and no label; .* do: write label"),
         ("ae", {"labels": "joined"}, "options.labels: joined, and no label; .* do: write label"),
     ],
@@ -340,8 +306,7 @@ def test_the_smallest_norms_that_a_plan_takes_are_fitted(sqlite_place: Place, na
 def test_more_components_than_a_mixture_holds_are_refused_by_the_plan() -> None:
     labels = ColumnLayout("kind", "category", np.eye(17))
     layout = RowLayout((*LAYOUT.columns[:4], labels))
-    domain = CellDomain(layout.names, tuple(column.table.shape[0] for column in layout.columns))
-    task, made = replace(question(), layout=layout, domain=domain), generator("p3gm")
+    task, made = replace(question(), layout=layout, domain=domain_of(layout)), generator("p3gm")
     with pytest.raises(CannotGenerate, match=r"components: 256 for each of the 17 cells of 'kind'; .* 240 of each"):
         made.plan(task, made.options(label="kind", components=256, **QUICK))
 

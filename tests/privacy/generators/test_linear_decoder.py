@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,9 @@ from privacy.generators.linear_decoder import ASKED_FOR, NOT_TRAINED
 from privacy.generators.models import read_model
 from privacy.generators.registry import generator
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.rows import PrivateRows
-from privacy.marginals.domain import CellDomain
 from tests.privacy.conftest import Databases
-from tests.privacy.generators.small_table import Stopped, start, stopping_after
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after
+from tests.privacy.ledger.ledgers import Place
 
 LEVELS = np.linspace(0, 1, 101)[:, None]
 NUMBERS = 120
@@ -51,23 +49,11 @@ def table(rows: int, seed: int = 3) -> NDArray[np.uint8]:
     return np.column_stack([np.clip(np.rint(numbers * 100), 0, 100), kind]).astype(np.uint8)
 
 
-@dataclass
-class WideRows:
-    """A source of rows that has no marginals."""
-
-    codes: NDArray[np.uint8]
-
-    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
-        layout = LAYOUT.select(chosen or LAYOUT.names)
-        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
-
-    def marginals(self, cliques: Sequence[Any]) -> Any:
-        raise AssertionError("no marginal is asked for")
+WideRows = partial(RowsOf, LAYOUT)
 
 
 def question(epsilon: Fraction = Fraction(1)) -> SynthesisTask:
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return SynthesisTask(domain, {}, "add_remove", 1, epsilon, DELTA, None, LAYOUT)
+    return SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, epsilon, DELTA, None, LAYOUT)
 
 
 def fitted(place: Place, rows: int, epsilon: Fraction = Fraction(1), name: str = "p3gm", **options: Any) -> Any:
@@ -240,12 +226,9 @@ def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place:
 def test_few_rows_teach_what_tells_labels_apart(
     sqlite_databases: Databases, tmp_path: Path, decoder: str, fits: int, well: bool
 ) -> None:
-    """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case.
-
-    Over 32 and 25 fits shares of 0.874 and 0.495 with deviations of 0.023 and 0.053. One training reached 0.735, so
-    the mean of eight is asked. The limit is 6.6 deviations from one share, and 12 of the mean from the other: false
-    alarms below 1e-10 and 1e-8.
-    """
+    """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case. Over 32 and 25 fits shares of
+    0.874 and 0.495 with deviations of 0.023 and 0.053. One training reached 0.735, so the mean of eight is asked. The
+    limit is 6.6 deviations from one share, and 12 of the mean from the other: false alarms below 1e-10 and 1e-8."""
     found = []
     for fit in range(fits):
         with closing(Place(sqlite_databases.new(tables=True), tmp_path / str(fit))) as place:

@@ -30,14 +30,11 @@ from tests.privacy.generators.test_inside_bins import DOMAIN, counted, tree
 
 @dataclass(frozen=True)
 class Noisy:
-    """Noisy numbers, with their variance."""
-
     values: NDArray[np.int64]
     variance: float
 
 
 def of_single_values() -> BinTree:
-    """A tree of 20 bins of one value each."""
     terms = {"bounds": [0, 19], "bins": {"width": 1}}
     made = bin_tree("children", IntegerDomain.model_validate(DOMAIN.model_dump() | terms), 1, joins=True)
     assert made is not None
@@ -45,7 +42,6 @@ def of_single_values() -> BinTree:
 
 
 def nodes(made: BinTree) -> NDArray[np.float64]:
-    """Return the matrix from leaves to nodes."""
     leaves = np.arange(made.leaves)
     levels = [
         leaves // size == np.arange(count)[:, None]

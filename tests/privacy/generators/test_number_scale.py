@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,12 @@ from privacy.learning.learners import LatentModel, learner_digest
 from privacy.learning.losses import loss_of
 from privacy.learning.moments import Moments, sum_event
 from privacy.learning.outputs import output_columns
-from privacy.learning.rows import PrivateRows
 from privacy.learning.window import Window
-from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import CellDomain
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.generators import test_latent_generators
-from tests.privacy.generators.small_table import Run, start
+from tests.privacy.generators.small_table import RowsOf, Run, domain_of, start
 from tests.privacy.learning.reference_learners import latents, mixed_codes, mixed_layout, p3gm
-from tests.privacy.ledger.ledgers import KEYED_HASH, Place
+from tests.privacy.ledger.ledgers import Place
 
 COLUMNS = 30
 LEVELS = np.linspace(0, 1, 2001)[:, None]
@@ -56,23 +52,11 @@ def table(fill: float, rows: int = 8000, middle: float = 0.5) -> NDArray[np.uint
     return np.column_stack([codes, kind]).astype(np.uint16)
 
 
-@dataclass
-class Rows:
-    """A source of rows of this layout that has no marginals."""
-
-    codes: NDArray[np.uint16]
-
-    def rows(self, chosen: Sequence[str] | None = None) -> PrivateRows:
-        layout = LAYOUT.select(tuple(chosen or LAYOUT.names))
-        return PrivateRows(layout, KEYED_HASH, "b" * 64, lambda: LAYOUT.selected(self.codes, layout.names))
-
-    def marginals(self, cliques: Sequence[Any]) -> tuple[PrivateCounts, ...]:
-        raise AssertionError("no marginal is asked for")
+Rows = partial(RowsOf, LAYOUT)
 
 
 def question(epsilon: Fraction = Fraction(1)) -> SynthesisTask:
-    domain = CellDomain(LAYOUT.names, tuple(column.table.shape[0] for column in LAYOUT.columns))
-    return SynthesisTask(domain, {}, "add_remove", 1, epsilon, Fraction(1, 10**5), None, LAYOUT)
+    return SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, epsilon, Fraction(1, 10**5), None, LAYOUT)
 
 
 def run_of(place: Place, name: str, **options: Any) -> Run:
@@ -132,11 +116,9 @@ def test_a_factor_is_never_below_one_nor_above_the_most() -> None:
 def test_small_numbers_come_out_with_their_spread(
     sqlite_place: Place, middle: float, dimensions: int, scale: str
 ) -> None:
-    """On 2 % of the range, at epsilon 1; left as they are declared they drown, which is the wrong case.
-
-    n = 32,000 rows: over 60 fits each the logarithms have deviations below 0.002, and the nearest limit is 40 of them
-    away: false alarms below 1e-12. With 8,000 rows one fit in some hundred takes a smaller factor.
-    """
+    """On 2 % of the range, at epsilon 1; left as they are declared they drown, which is the wrong case. n = 32,000
+    rows: over 60 fits each the logarithms have deviations below 0.002, and the nearest limit is 40 of them away:
+    false alarms below 1e-12. With 8,000 rows one fit in some hundred takes a smaller factor."""
     run = run_of(sqlite_place, "p3gm", dimensions=dimensions, scale=scale, **LINEAR)
     made = run.fit(Rows(table(0.01, rows=32_000, middle=middle))).model.sample(4000, seed=1)
     away = [made[made[:, -1] == kind][:, :COLUMNS] / 2000 - middle for kind in (0, 1)]

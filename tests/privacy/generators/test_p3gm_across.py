@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from privacy.accounting.convert import best_epsilon
@@ -34,20 +33,13 @@ from tests.privacy.federation.sites import a_ledger
 from tests.privacy.generators.test_latent_generators import DELTA, LAYOUT, MEANS, Rows, question, same, table
 from tests.privacy.ledger.ledgers import Place
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 NAMES = ("north", "east", "south")
 CPU = Execution("cpu", rows_at_once=2048)
 BLIND = Trust("sites", secure_aggregation=True, server=None, fewest=3, colluding=1, sites_per_person=1)
 WIDE = 20_000
 ACROSS = Across(NAMES, (9_000, 7_000, 4_000), BLIND, 60, 2_000, Fraction(1), reserve=1, sums_reserve=1)
 QUICK = Across(NAMES, (9_000, 7_000, 4_000), BLIND, 3, 2_000, Fraction(1), reserve=1, sums_reserve=1)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def across(where: Across = ACROSS, epsilon: int = 8, **options: Any) -> P3gmAcross:
@@ -57,7 +49,6 @@ def across(where: Across = ACROSS, epsilon: int = 8, **options: Any) -> P3gmAcro
 
 
 def shared_out(rows: NDArray[np.uint8]) -> dict[str, NDArray[np.uint8]]:
-    """The first cloud is at one site, the others at two; the third site has nothing else."""
     kind, random = rows[:, 5], np.random.default_rng(2).random(len(rows))
     owner = np.where(kind == 0, 0, np.where(random < 0.7, 1, 2))
     return {name: rows[owner == place] for place, name in enumerate(NAMES)}
@@ -65,8 +56,6 @@ def shared_out(rows: NDArray[np.uint8]) -> dict[str, NDArray[np.uint8]]:
 
 @dataclass
 class Federation:
-    """Three sites and a coordinator, each with a ledger, in this process."""
-
     places: Callable[[str], Place]
     phased: P3gmAcross
     rows: int = WIDE
@@ -115,10 +104,8 @@ class Federation:
 
 @pytest.mark.long
 def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Callable[[str], Place]) -> None:
-    """Epsilon 8, 20,000 rows; the labels' shares and the clouds' means, as of P3GM in one place.
-
-    What one site alone would give, a label that it has all of, is out of the allowed range.
-    """
+    """Epsilon 8, 20,000 rows; the labels' shares and the clouds' means, as of P3GM in one place. What one site alone
+    would give, a label that it has all of, is out of the allowed range."""
     federation = Federation(places, across())
     sums, trained = federation.run()
     model, notes = federation.phased.model(sums, trained.parameters)

@@ -109,8 +109,6 @@ def test_a_pure_plan_costs_the_account_no_more_than_the_charge(name: str, epsilo
 
 
 class Spendthrift(Independent):
-    """A foreign generator that plans more than it may."""
-
     def plan(self, task: SynthesisTask, options: Any) -> GeneratorPlan:
         return super().plan(replace(task, epsilon=2 * task.epsilon), options)
 
@@ -164,10 +162,7 @@ def test_the_expected_error_of_a_list() -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ({"cliques": [["job", "wage"]]}, "unknown columns wage"),
-        ({"cliques": [["job", "job"]]}, "distinct columns"),
-    ],
+    [({"cliques": [["job", "wage"]]}, "unknown columns wage"), ({"cliques": [["job", "job"]]}, "distinct columns")],
 )
 def test_a_list_that_cannot_be_measured_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(CannotGenerate, match=said):

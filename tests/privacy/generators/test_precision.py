@@ -27,7 +27,6 @@ def measured(delta: Fraction = Fraction(1, 10**9)) -> tuple[Precision, Spending]
 
 
 def error(shares: dict[tuple[str, ...], float], spending: Spending, power: float) -> float:
-    """The workload's error as the module's docstring writes it."""
     small = spending.total / 1024
     unit = Precision(WORKLOAD, spending).size(small) * float(small) ** power
     errors = {clique: noise_error(KNOWN[clique], unit * share**-power) for clique, share in shares.items()}
@@ -51,8 +50,7 @@ def test_parts_of_a_pure_budget_are_whole_units_of_the_ledger() -> None:
 @pytest.mark.parametrize(("delta", "power"), [(Fraction(1, 10**9), 0.5), (Fraction(0), 1.0)])
 def test_no_small_move_of_the_budget_is_better_and_the_price_is_the_slope(delta: Fraction, power: float) -> None:
     """Noise is below every cell here, so that the error is smooth: moving a hundredth of what is left changes it by
-    less than a thousandth of the price, and what 1 % more budget takes off is the price of it within 3 %.
-    """
+    less than a thousandth of the price, and what 1 % more budget takes off is the price of it within 3 %."""
     precision, spending = measured(delta)
     left = spending.total * Fraction(9, 10)
     found = precision.allocate(KNOWN, APART, left)

@@ -72,8 +72,6 @@ def table(rows: int = 6000) -> NDArray[np.uint8]:
 
 @dataclass
 class ReadTable:
-    """Rows behind a handle, and how often they were read."""
-
     codes: NDArray[np.uint8]
     read: list[int] = field(default_factory=list)
 
@@ -204,11 +202,9 @@ def arrays(fitted: Any) -> list[NDArray[np.int64]]:
 
 
 def test_labels_and_what_goes_with_them_are_learned(sqlite_place: Place) -> None:
-    """At epsilon 2 the shares of the labels, which began as thirds, and pairs with the label are near.
-
-    Over 40 runs the largest error of a share was 0.025 on average (standard deviation 0.011), and the L1 distances
-    0.233 and 0.226 (0.030 and 0.036), where first rows have 0.74 and 0.93. Bounds are eight deviations away or more.
-    """
+    """At epsilon 2 the shares of the labels, which began as thirds, and pairs with the label are near. Over 40 runs
+    the largest error of a share was 0.025 on average (standard deviation 0.011), and the L1 distances 0.233 and 0.226
+    (0.030 and 0.036), where first rows have 0.74 and 0.93. Bounds are eight deviations away or more."""
     run = begin(sqlite_place, question(epsilon=Fraction(2)), members=300)
     fitted, codes = run.fit(ReadTable(table())), table()  # type: ignore[arg-type]
     assert isinstance(fitted.model, WeightedRows)
@@ -297,9 +293,7 @@ MODEL = WeightedRows(
 
 
 @pytest.mark.parametrize("by_total", [False, True])
-def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most_that_are_not(
-    by_total: bool,
-) -> None:
+def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most_that_are_not(by_total: bool) -> None:
     """1,000 rounds of a few rows passed with a note. The most rounds that are named pass; one more does not."""
     rows = 2000
     task = question(public_total=rows, adjacency="replace_one") if by_total else question()

@@ -25,16 +25,11 @@ from privacy.ledger.store.database import Store
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.conftest import NewPlace
+from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.ledger.ledgers import HALF, Counted, Place, bind, ledger_with_account, request, terms
 
 RENYI = RenyiCalculus(Fraction(12))
 ZEROS = np.zeros(12, dtype=np.int64)
-
-
-def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
-    ledger = ledger_with_account(place)
-    ledger.reserve(request(**changed))  # type: ignore[arg-type]
-    return ledger, open_grant(ledger, "run-1")
 
 
 @pytest.mark.parametrize(
@@ -98,10 +93,8 @@ RULE = MinimumFrequency(k=5, t=2)
 
 
 def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place: Place) -> None:
-    """No value below k + t is in the measurement, in the draw's file or under the journalled digest.
-
-    60 cells of nobody: that noise of scale 2 lifts all of them to 7 has a probability below 0.02⁶⁰.
-    """
+    """No value below k + t is in the measurement, in the draw's file or under the journalled digest. 60 cells of
+    nobody: that noise of scale 2 lifts all of them to 7 has a probability below 0.02⁶⁰."""
     ledger, grant = opened(place)
     counts = np.concatenate([np.zeros(60, dtype=np.int64), np.arange(0, 60, 5)])
     measured = grant.draw(MarginalQuery(Counted(counts).handle, HALF, RULE), key="a")
@@ -281,14 +274,6 @@ def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
         open_grant(two, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
 
 
-class Killed(BaseException):
-    """Stands for the instant at which the process dies."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Killed
-
-
 CRASHES: dict[str, tuple[object, str]] = {
     "before the noise is drawn": (draw_files, "values_digest"),
     "before the file is written": (draw_files.DrawFiles, "write"),
@@ -358,9 +343,7 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: 
 
 def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place) -> None:
     """Counts are fetched before noise: nothing is entered, the charge stays open, and the next run makes the draw.
-
-    Any other failure may depend on the counts: that draw is spoiled for good.
-    """
+    Any other failure may depend on the counts: that draw is spoiled for good."""
 
     class Away(Counted):
         down = True

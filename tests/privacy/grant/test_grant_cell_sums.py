@@ -12,19 +12,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Adjacency
 from contracts.domains.addends import Addends
 from contracts.domains.value_lattices import WIDEST, ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.grant.grant import Grant, open_grant
+from privacy.grant.grant import Grant
 from privacy.grant.measurement import CellSumMeasurement
 from privacy.grant.queries.cell_sums import CellSumQuery
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.ledger.errors import GrantExceeded
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant
-from tests.privacy.noise.noise_statistics import dkw_rejects, laplace_cdf
 
 LAPLACE, GAUSSIAN = LaplaceNoise(Fraction(1, 2)), GaussianNoise(Fraction(1, 100))
 WAGE = ValueLattice("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_missing=True)
@@ -32,7 +29,6 @@ EXACT = np.arange(18, dtype=np.int64).reshape(2, 3, 3) * 100
 
 
 def handle(exact: NDArray[np.int64] | None = EXACT, addends: Addends = WAGE, **changed: Any) -> PrivateCellSums:
-    """A handle on sums; without any, opening it fails the test."""
     read = (lambda _: pytest.fail("sums were read")) if exact is None else (lambda _: exact)
     shape = EXACT.shape[:-1] if exact is None else exact.shape[:-1]
     made = PrivateCellSums(("sex", "job")[: len(shape)], shape, addends, KEYED_HASH, "b" * 64, read)
@@ -43,27 +39,6 @@ def measured(
     grant: Grant, sums: PrivateCellSums | None = None, key: str = "pay", **changed: Any
 ) -> CellSumMeasurement:
     return grant.draw(CellSumQuery(sums or handle(), changed.get("noise", GAUSSIAN)), key=key)
-
-
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
-def test_values_are_exact_ones_with_the_noise_of_the_derived_event(
-    sqlite_place: Place, adjacency: Adjacency, rows: int, noise: LaplaceNoise | GaussianNoise
-) -> None:
-    """Not told by the caller; the journal has the event, and the values lie around the exact sums."""
-    ledger, grant = opened_grant(sqlite_place, adjacency=adjacency, rows_per_unit=rows)
-    drawn = measured(grant, noise=noise)
-    event = cell_sum_event(noise, WAGE, adjacency=adjacency, rows_per_unit=rows)
-    assert drawn.event == event
-    assert event.moves == ((100 * rows,) if adjacency == "add_remove" else (100 * rows, 100 * rows))
-    assert isinstance(event, DiscreteLaplace if noise is LAPLACE else DiscreteGaussian)
-    assert (drawn.clique, drawn.addends, drawn.values.shape) == (("sex", "job"), WAGE, (2, 3, 3))
-    entered = [entry.body for entry in ledger.journal() if entry.kind == "noise_drawn"]
-    assert [(body["event"], body["sha256"]) for body in entered] == [(event.to_json(), drawn.sha256)]
-    away = (drawn.values - EXACT) / drawn.variance**0.5
-    # 18 numbers beyond 20 standard deviations: below 1e-10 of Laplace noise.
-    assert 0 < np.abs(away).max() < 20
 
 
 def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], Place]) -> None:
@@ -77,55 +52,6 @@ def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], P
     assert np.array_equal(away[0], away[2])
 
 
-@pytest.mark.stat
-def test_the_noise_has_the_scale_of_the_width_and_no_other(sqlite_place: Place) -> None:
-    """n = 200,001 numbers; Kolmogorov-Smirnov rejects +-10 % and not the derived scale. False alarms 1e-9 (DKW).
-
-    At this n the threshold is 0.0073 and 10 % of the scale moves the distribution function by 0.017, so that missing
-    it has probability below 1e-16.
-    """
-    zeros = np.zeros((66_667, 3), dtype=np.int64)
-    _, grant = opened_grant(sqlite_place)
-    noise = measured(grant, handle(zeros), noise=LAPLACE).values.reshape(-1)
-    assert not dkw_rejects(noise, laplace_cdf(1 / 200))
-    assert dkw_rejects(noise, laplace_cdf(1 / 220))
-    assert dkw_rejects(noise, laplace_cdf(1 / 180))
-
-
-OTHERS = {
-    "a wider clip": handle(None, replace(WAGE, high=Decimal(60))),
-    "a narrower clip": handle(None, replace(WAGE, high=Decimal(40))),
-    "another step": handle(None, replace(WAGE, step=Decimal(1))),
-    "the same width elsewhere": handle(None, replace(WAGE, low=Decimal(50), high=Decimal(100))),
-    "another column": handle(None, replace(WAGE, column="rent")),
-    "no missing values": handle(None, replace(WAGE, counts_missing=False)),
-    "other columns": handle(None, clique=("sex", "town")),
-}
-
-
-def test_a_run_that_resumes_gets_the_same_values(sqlite_place: Place) -> None:
-    """Replayed from the file, without reading a sum."""
-    ledger, grant = opened_grant(sqlite_place)
-    first = measured(grant)
-    replayed = measured(open_grant(ledger, "run-1"), handle(None))
-    assert np.array_equal(replayed.values, first.values)
-    assert (replayed.event, replayed.sha256, replayed.number) == (first.event, first.sha256, first.number)
-    assert replayed.addends == WAGE
-
-
-@pytest.mark.parametrize("what", OTHERS)
-def test_another_lattice_under_the_same_key_is_refused(sqlite_place: Place, what: str) -> None:
-    """Whatever of it differs, also where the event would be the same; nothing is read or drawn."""
-    ledger, grant = opened_grant(sqlite_place)
-    measured(grant)
-    entries = len(ledger.journal())
-    with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
-        measured(open_grant(ledger, "run-1"), OTHERS[what])
-    with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
-        measured(open_grant(ledger, "run-1"), handle(None), noise=GaussianNoise(Fraction(1, 200)))
-    assert [entry.kind for entry in ledger.journal()[entries:]].count("noise_drawn") == 0
-
-
 def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place) -> None:
     """Another width is another event, which was not planned; a budget holds so many and no more."""
     event = cell_sum_event(LAPLACE, WAGE, adjacency="add_remove", rows_per_unit=1)
@@ -135,13 +61,6 @@ def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place) -> N
     assert measured(grant, noise=LAPLACE).event == event
     with pytest.raises(GrantExceeded, match="not planned"):
         measured(grant, handle(None), "again", noise=LAPLACE)
-
-
-def test_sums_of_another_snapshot_or_contract_are_refused(sqlite_place: Place) -> None:
-    _, grant = opened_grant(sqlite_place)
-    for changed in ({"keyed_hash": "d" * 64}, {"contract_digest": "d" * 64}):
-        with pytest.raises(LedgerRefusal, match="of another snapshot or contract"):
-            measured(grant, handle(None, **changed))
 
 
 @pytest.mark.parametrize(

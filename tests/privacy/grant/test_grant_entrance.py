@@ -56,12 +56,9 @@ def opened(place: Place, **changed: Any) -> tuple[Ledger, Grant]:
     return ledger, open_grant(ledger, "run-1")
 
 
-class LooseArray(np.ndarray):  # type: ignore[type-arg]
-    """An array with code of its own."""
-
-
-class LooseFraction(Fraction):
-    """A number with code of its own."""
+LooseArray, LooseFraction = type("LooseArray", (np.ndarray,), {}), type("LooseFraction", (Fraction,), {})
+Listener, Spy = type("Listener", (Candidate,), {}), type("Spy", (Coarsening,), {})
+Deep, Chatty = type("Deep", (Depth,), {}), type("Chatty", (MarginalQuery,), {})
 
 
 class Cheaper(DistanceScore):
@@ -69,18 +66,6 @@ class Cheaper(DistanceScore):
 
     def sensitivity(self, adjacency: str, rows_per_unit: int) -> Fraction:
         return Fraction(1, 1000)
-
-
-class Listener(Candidate):
-    """A candidate with code of its own."""
-
-
-class Spy(Coarsening):
-    """A coarsening with code of its own."""
-
-
-class Deep(Depth):
-    """A depth with code of its own."""
 
 
 def distance(prediction: Any = ZEROS, weight: Any = ONE, bias: Any = NIL) -> DistanceScore:
@@ -143,17 +128,17 @@ def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Pla
     counted, score = Counted(ZEROS), DistanceScore(ZEROS, ONE, NIL)
     asked: list[tuple[Any, str]] = [
         (lambda: grant.draw(ChoiceQuery((Listener(counted.handle, score),), ONE / 10), key="k"), "Candidate itself"),
-        (lambda: grant.draw(ChoiceQuery((Candidate(counted, score),), ONE / 10), key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        (lambda: grant.draw(ChoiceQuery((Candidate(counted, score),), ONE / 10), key="k"), "PrivateCounts itself"),
         (
             lambda: grant.draw(ChoiceQuery((Candidate(counted.handle, score),), 0.1), key="k"),
             "epsilon must be Fraction",
-        ),  # type: ignore[arg-type]
-        (lambda: grant.draw(MarginalQuery(counted, NOISE), key="k"), "PrivateCounts itself"),  # type: ignore[arg-type]
+        ),
+        (lambda: grant.draw(MarginalQuery(counted, NOISE), key="k"), "PrivateCounts itself"),
         (
             lambda: grant.draw(MarginalQuery(counted.handle, GaussianNoise(LooseFraction(1))), key="k"),
             "Fraction itself",
         ),
-        (lambda: grant.draw(MarginalQuery(counted.handle, NOISE, 5), key="k"), "MinimumFrequency"),  # type: ignore[arg-type]
+        (lambda: grant.draw(MarginalQuery(counted.handle, NOISE, 5), key="k"), "MinimumFrequency"),
     ]
     for ask, message in asked:
         with pytest.raises(ValueError, match=message):
@@ -163,28 +148,18 @@ def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Pla
 
 @dataclass(frozen=True)
 class WithNames:
-    """A frozen value with a part that could hold anything, and change."""
-
     codes: dict[str, int]
 
 
 @dataclass(frozen=True)
 class WithPlaces:
-    """A frozen value with tuples and arrays."""
-
     codes: tuple[tuple[int, NDArray[np.int64] | None], ...]
     order: Literal["up", "down"] = "up"
 
 
 @dataclass
 class Changeable:
-    """A value that whoever holds it may change."""
-
     code: int
-
-
-class Chatty(MarginalQuery):
-    """A query with code of its own."""
 
 
 @dataclass(frozen=True)
@@ -274,9 +249,9 @@ def test_tuples_and_arrays_are_walked_and_copied_part_by_part() -> None:
         ([(1, array)], r"value\.codes must be tuple itself, not list"),
     ):
         with pytest.raises(ValueError, match=said):
-            rebuilt("value", WithPlaces(codes), (WithPlaces,))  # type: ignore[arg-type]
+            rebuilt("value", WithPlaces(codes), (WithPlaces,))
     with pytest.raises(ValueError, match="order must be up or down, not left"):
-        rebuilt("value", WithPlaces((), "left"), (WithPlaces,))  # type: ignore[arg-type]
+        rebuilt("value", WithPlaces((), "left"), (WithPlaces,))
 
 
 def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later() -> None:
@@ -311,7 +286,7 @@ def populated() -> tuple[list[int], SparseCounts]:
         Depth(Fraction(1, 4), 60, 1, Fraction(-1), ImpossibleCells((10,))),
         Deep(Fraction(1, 4), 60, 1, Fraction(1030), ImpossibleCells((10,))),
         Depth(Fraction(1, 4), 60, 1, LooseFraction(1030), ImpossibleCells((10,))),
-        Depth(Fraction(1, 4), 60, 1, Fraction(1030), None),  # type: ignore[arg-type]
+        Depth(Fraction(1, 4), 60, 1, Fraction(1030), None),
     ],
 )
 def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_count_is_read(
@@ -327,10 +302,8 @@ def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_cou
 def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_made_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question.
-
-    The failure is real: the operating system's randomness is switched off between the counting and the noise.
-    """
+    """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question. The
+    failure is real: the operating system's randomness is switched off between the counting and the noise."""
     ledger, grant = opened(place)
     counted = Counted(ZEROS)
 
@@ -354,9 +327,7 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
 
 def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     """How long a draw, a fit or a count took may depend on the rows; all entries that everybody may read are cut.
-
-    Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too.
-    """
+    Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too."""
     ledger_with_account(place).close()
     ledger = place.open(clock=lambda: "2036-03-04T05:06:07Z")
     ledger.reserve(request("run-1"))

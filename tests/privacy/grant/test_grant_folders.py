@@ -12,12 +12,12 @@ from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
-from tests.privacy.grant.test_grant import ZEROS, Killed, die, opened
+from tests.privacy.grant.crashes import Killed, die, opened
+from tests.privacy.grant.test_grant import ZEROS
 from tests.privacy.ledger.ledgers import HALF, Counted, Place, ledger_with_account, request
 
 
 def copied(place: Place) -> Place:
-    """A copy of the workspace on the same ledger, as its folder of draws is now."""
     shutil.copytree(place.folder / "draws", place.folder / "copy" / "draws")
     return Place(place.url, place.folder / "copy", place.opened)
 
@@ -56,7 +56,6 @@ def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place) ->
 
 
 def kill_before_the_entry(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Do what ends with an entry in the journal, and die before it is written."""
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", die)
         with pytest.raises(Killed):

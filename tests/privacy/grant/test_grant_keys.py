@@ -36,8 +36,6 @@ UNITS = np.array([10**6, 10**6, 10**6, 10**6, 10**6, 1])
 def handle(
     keys: tuple[KeyLabels, ...] = KEYS, units: NDArray[np.int64] | None = UNITS, groups: int = 2
 ) -> PrivateKeys:
-    """A handle on keys; without units, opening it fails the test."""
-
     def read(clique: Any, bound: int) -> Any:
         assert units is not None, "keys were read"
         assert (clique, bound) == (("job",), groups)
@@ -143,10 +141,8 @@ def test_words_that_are_no_keys_are_refused() -> None:
 
 
 def test_keys_are_selected_as_often_as_the_rule_says(sqlite_place: Place) -> None:
-    """stat: 40,000 keys of as many units each, secure coins; a two-sided binomial test of false alarm 1e-9.
-
-    Of the chance at one unit more it would be no plausible number.
-    """
+    """stat: 40,000 keys of as many units each, secure coins; a two-sided binomial test of false alarm 1e-9. Of the
+    chance at one unit more it would be no plausible number."""
     _, grant = opened(sqlite_place)
     chances = keep_chances(EVENT.epsilon, EVENT.delta)
     units = next(n for n, chance in enumerate(chances) if chance > ONE // 3)

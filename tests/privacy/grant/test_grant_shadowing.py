@@ -10,26 +10,18 @@ import pytest
 
 from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.counting_engine import CountsUnavailable
-from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.ledger.errors import LedgerRefusal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.coarsening import Coarsening
 from privacy.marginals.scores import Candidate, DistanceScore
+from tests.privacy.grant.crashes import opened
 from tests.privacy.grant.test_grant_sparse import HALF, Listed, depth
 from tests.privacy.grant.test_grant_sums import NOISE, ROWS, private
-from tests.privacy.grant.test_grant_sums import opened as opened_for_sums
 from tests.privacy.learning.learning_rows import all_statistics
-from tests.privacy.ledger.ledgers import Counted, Place, ledger_with_account, request
-
-
-def opened(place: Place) -> tuple[Ledger, Grant]:
-    ledger = ledger_with_account(place)
-    ledger.reserve(request())
-    return ledger, open_grant(ledger, "run-1")
+from tests.privacy.ledger.ledgers import Counted, Place, opened_grant
 
 
 def shadow(value: object, name: str, entry: object) -> None:
@@ -65,7 +57,7 @@ def test_a_depth_whose_zeros_are_a_sequence_of_a_callers_class_is_refused(place:
 
 @pytest.mark.parametrize("part", ["statistic", "embedding"])
 def test_a_statistic_with_a_method_of_its_own_is_refused(place: Place, part: str) -> None:
-    _, grant = opened_for_sums(place)
+    _, grant = opened_grant(place)
     statistic = all_statistics()["class moments"].rebuilt()
     shadow(statistic if part == "statistic" else statistic.embedding, "rebuilt", refuse)
     with pytest.raises(ValueError, match="keep its fields alone"):

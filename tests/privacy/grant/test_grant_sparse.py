@@ -28,7 +28,6 @@ from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger import draw_files
 from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.journal.journal import Journal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import SeededBytes
@@ -41,6 +40,7 @@ from privacy.refine.sparse_depth import Depth, depth_of
 from privacy.refine.sparse_tables import refine_sparse_table
 from privacy.refine.tables import refine_table
 from privacy.snapshots.snapshot_counts import SnapshotCounts
+from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.ledger.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
 
 Populated = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -51,8 +51,6 @@ POPULATED = np.array([5, 70, 999_999_999]), np.array([1000, 2, 400])
 
 
 class Listed:
-    """A handle on populated cells that remembers how often it was opened."""
-
     def __init__(self, populated: Populated = POPULATED, *, cells: int = CELLS, clique: tuple[str, ...] = ("a", "b")):
         self.opened = 0
         self._populated = populated
@@ -67,12 +65,6 @@ def depth(*, cells: int = CELLS, first: int | None = None, total: int | None = 1
     terms = Refine(method="none" if total is None else "simplex")
     made = depth_of(terms, cells=cells, inverse_scale=T, total=total, impossible=ImpossibleCells((cells,)))
     return made if first is None else replace(made, first=first)
-
-
-def opened(place: Place, **changed: object) -> tuple[Ledger, Grant]:
-    ledger = ledger_with_account(place)
-    ledger.reserve(request(**changed))  # type: ignore[arg-type]
-    return ledger, open_grant(ledger, "run-1")
 
 
 def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Place) -> None:
@@ -114,11 +106,7 @@ def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(plac
     again = Listed()
     second = open_grant(ledger, "run-1").draw(SparseMarginalQuery(again.handle, HALF, depth()), key="a")
     assert again.opened == 0
-    assert (second.sha256, second.table.threshold, second.table.cells) == (
-        first.sha256,
-        first.table.threshold,
-        CELLS,
-    )
+    assert (second.sha256, second.table.threshold, second.table.cells) == (first.sha256, first.table.threshold, CELLS)
     assert np.array_equal(second.table.codes, first.table.codes)
     assert np.array_equal(second.table.values, first.table.values)
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
@@ -161,14 +149,6 @@ def test_the_rule_for_the_threshold_cannot_be_code_of_the_caller(place: Place) -
         with pytest.raises(ValueError, match="until must be"):
             grant.draw(SparseMarginalQuery(listed.handle, HALF, until), key="a")
     assert listed.opened == 0
-
-
-class Killed(BaseException):
-    """Stands for the instant at which the process dies."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Killed
 
 
 CRASHES: dict[str, tuple[object, str]] = {
@@ -310,8 +290,6 @@ def shallow_refined(seed: int, until: Depth) -> Found:
 
 
 def apart(one: list[Found], other: list[Found]) -> float:
-    """The largest distance between the empirical distributions of a statistic."""
-
     def distance(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
         values = np.union1d(a, b)
         both = [np.searchsorted(np.sort(part), values, side="right") / part.size for part in (a, b)]
@@ -325,11 +303,9 @@ def apart(one: list[Found], other: list[Found]) -> float:
 def test_measured_and_refined_sparsely_a_table_has_the_distribution_of_the_dense_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """n = 400 tables each way, through grants, refined and rounded: four statistics of 60 cells agree.
-
-    Each of the two empirical distributions lies within sqrt(log(4 / 1e-9) / 2n) of the true one but for 1e-9 (DKW):
-    they lie within twice that, 0.332, of each other; false alarms below 4e-9. The wrong case must lie further.
-    """
+    """n = 400 tables each way, through grants, refined and rounded: four statistics of 60 cells agree. Each of the
+    two empirical distributions lies within sqrt(log(4 / 1e-9) / 2n) of the true one but for 1e-9 (DKW): they lie
+    within twice that, 0.332, of each other; false alarms below 4e-9. The wrong case must lie further."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 2)
     ledger = ledger_with_account(Place(f"sqlite:///{tmp_path / 'ledger.sqlite'}", tmp_path), epsilon=2 * RUNS)
     given = {"cells": 60, "total": int(SMALL.sum()), "impossible": NO_ZEROS}

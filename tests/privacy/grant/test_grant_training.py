@@ -27,6 +27,7 @@ from privacy.learning.trained import Trained
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
+from tests.privacy.grant.crashes import Killed
 from tests.privacy.learning.reference_learners import classifier, clustered, mixed_codes, mixed_layout, p3gm
 from tests.privacy.ledger.ledgers import KEYED_HASH, Counted, Place, bind, request, terms
 
@@ -38,8 +39,6 @@ CPU = Execution("cpu", rows_at_once=4)
 
 
 class Rows:
-    """A handle that remembers how often it was opened."""
-
     def __init__(self, rows: int = 40, keyed_hash: str = KEYED_HASH) -> None:
         self.opened, self._codes = 0, mixed_codes(rows)
         self.handle = PrivateRows(LAYOUT, keyed_hash, "b" * 64, self._read)
@@ -111,12 +110,7 @@ def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: d
     assert "of all rows, as it was drawn before" in str(refused.value)
 
 
-class Killed(BaseException):
-    """What a kill is to the code: nothing catches it."""
-
-
 def killed_at(step: int, monkeypatch: pytest.MonkeyPatch, grant: Grant) -> None:
-    """Train until a step, and die in it."""
     advance, steps = training_module.Session.advance, iter(range(100))
 
     def dying(session: Any, *arguments: Any, **named: Any) -> None:
@@ -210,10 +204,8 @@ def test_a_progress_that_raises_loses_no_interval(sqlite_place: Place) -> None:
 
 
 def test_a_training_that_diverges_stops_keeps_its_charge_and_shows_no_value(sqlite_place: Place) -> None:
-    """At a rate of 1000 and eight layers the loss overflows at once; asked again, it says so again.
-
-    From a seed: by other noise the network is dead at once, and does not diverge, one time in some hundreds.
-    """
+    """At a rate of 1000 and eight layers the loss overflows at once; asked again, it says so again. From a seed: by
+    other noise the network is dead at once, and does not diverge, one time in some hundreds."""
     ledger = a_ledger(sqlite_place)
     wild = p3gm(optimizer=Sgd(1000.0, momentum=0.99), kl_weight=1e9, decoder=perceptron(2, *[8] * 8, outputs=21))
     plan = replace(PLAN, clipping_norm=Fraction(10**6))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,117 +10,29 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.amounts import ATTO
-from privacy.accounting.calculus import PureCalculus, RenyiCalculus
-from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated
+from privacy.accounting.events import Pure, ZeroConcentrated
 from privacy.generators.evolution import Evolution
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
-from privacy.learning.candidates import Candidates, vote_event
+from privacy.learning.candidates import Candidates
 from privacy.learning.rows import PrivateRows
 from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.ledger.ledger import Ledger
 from privacy.marginals.domain import CellDomain
 from privacy.marginals.seeds import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
-from tests.privacy.ledger.ledgers import Place, bind, request, terms
-from tests.privacy.noise.noise_statistics import dkw_rejects, gaussian_cdf
+from tests.privacy.ledger.ledgers import Place, ledger_with_account, opened_grant, request
 
 NOISE = GaussianNoise(Fraction(1, 100))
-LAPLACE = LaplaceNoise(Fraction(1, 4))
 ROWS = random_rows(200)
 CANDIDATES = Candidates(LAYOUT.names, random_rows(30, 9).astype(np.int64), "label")
-
-
-def opened(place: Place, events: tuple[PrivacyEvent, ...] = (), **changed: Any) -> tuple[Ledger, Grant]:
-    """A ledger whose account has the request's adjacency and rows of a unit, and its grant."""
-    budget = events or (ZeroConcentrated(Fraction(1, 10)),)
-    pure = isinstance(budget[0], Pure)
-    made = request(events=budget, delta=0 if pure else ATTO // 10**9, **changed)
-    ledger = place.open()
-    calculus = PureCalculus() if pure else RenyiCalculus(Fraction(12))
-    ledger.open_account(terms(calculus, epsilon=1000, adjacency=made.adjacency))
-    bind(ledger, "2024")
-    ledger.reserve(made)
-    return ledger, open_grant(ledger, "run-1")
 
 
 def counted(grant: Grant, candidates: Candidates = CANDIDATES, key: str = "votes") -> VoteMeasurement:
     return grant.draw(VoteQuery(private(ROWS), candidates, NOISE), key=key)
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("noise", [NOISE, LAPLACE])
-def test_the_event_is_derived_from_the_query_alone(sqlite_place: Place, noise: Any, adjacency: Any) -> None:
-    """It is that of a marginal; the journal has it, and the values lie around the exact votes.
-
-    Eight deviations of 30 numbers: false-alarm rate below 1e-4 of 1e-6 for the Gaussian; the Laplace's bound is 40
-    scales, whose rate is 30 e^-40.
-    """
-    ledger, grant = opened(sqlite_place, adjacency=adjacency)
-    drawn = grant.draw(VoteQuery(private(ROWS), CANDIDATES, noise), key="votes")
-    event = vote_event(noise, adjacency=adjacency, rows_per_unit=1)
-    assert drawn.event == event
-    assert event.moves == ((1,) if adjacency == "add_remove" else (1, 1))
-    assert (drawn.candidates, drawn.label) == (CANDIDATES.digest, "label")
-    entered = [entry.body for entry in ledger.journal() if entry.kind == "noise_drawn"]
-    assert [(body["event"], body["sha256"]) for body in entered] == [(event.to_json(), drawn.sha256)]
-    away = np.abs(drawn.values - CANDIDATES.votes(ROWS, LAYOUT)) / drawn.variance**0.5
-    assert 0 < away.max() < (8 if noise is NOISE else 28)
-
-
-@pytest.mark.stat
-def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place) -> None:
-    """n = 200,000 candidates; a Kolmogorov-Smirnov test rejects +-10 % and not the derived scale.
-
-    False-alarm rate 1e-9 (DKW); at this n the threshold is 0.0073, and 10 % of the scale moves the distribution
-    function by 0.023, so that missing it has probability below 1e-17.
-    """
-    many = Candidates(LAYOUT.names, random_rows(200_000, 3).astype(np.int64), None)
-    rows = ROWS[:1]
-    _, grant = opened(sqlite_place)
-    noise = GaussianNoise(Fraction(1, 20_000))
-    drawn = grant.draw(VoteQuery(private(rows), many, noise), key="votes")
-    away, sigma = drawn.values - many.votes(rows, LAYOUT), drawn.variance**0.5
-    assert sigma == pytest.approx(100)
-    assert not dkw_rejects(away, gaussian_cdf(sigma))
-    assert dkw_rejects(away, gaussian_cdf(1.1 * sigma))
-    assert dkw_rejects(away, gaussian_cdf(0.9 * sigma))
-
-
-def test_a_run_that_resumes_gets_the_same_votes(sqlite_place: Place) -> None:
-    """Replayed without reading a row; other candidates, another label or noise under the key are refused."""
-    ledger, grant = opened(sqlite_place)
-    first = counted(grant)
-    gone = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
-    replayed = open_grant(ledger, "run-1").draw(VoteQuery(gone, CANDIDATES, NOISE), key="votes")
-    assert np.array_equal(replayed.values, first.values)
-    assert (replayed.event, replayed.sha256, replayed.candidates) == (first.event, first.sha256, first.candidates)
-    moved = CANDIDATES.codes.copy()
-    moved[-1, 0] = (moved[-1, 0] + 1) % 11
-    for candidates, noise in (
-        (replace(CANDIDATES, codes=moved), NOISE),
-        (replace(CANDIDATES, label=None), NOISE),
-        (CANDIDATES, GaussianNoise(Fraction(1, 200))),
-    ):
-        with pytest.raises(LedgerRefusal, match="a run that resumes asks for the same draws"):
-            open_grant(ledger, "run-1").draw(VoteQuery(gone, candidates, noise), key="votes")
-
-
-def test_votes_are_charged_and_the_budget_holds(sqlite_place: Place) -> None:
-    """Ten draws of rho = 1/100 fit into 1/10, the eleventh does not and reads nothing."""
-    _, grant = opened(sqlite_place)
-    for turn in range(10):
-        counted(grant, key=f"votes-{turn}")
-    unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
-    with pytest.raises(GrantExceeded, match="budget"):
-        grant.draw(VoteQuery(unread, CANDIDATES, NOISE), key="votes-10")
-
-
 class LooseCandidates(Candidates):
-    """Candidates that see rows."""
-
     def votes(self, codes: Any, layout: Any) -> Any:
         raise AssertionError(codes)
 
@@ -139,7 +50,7 @@ def test_candidates_of_another_form_are_refused_before_a_row_is_read(
     sqlite_place: Place, candidates: Candidates, said: str
 ) -> None:
     """With nothing drawn: the whole budget is still there."""
-    _, grant = opened(sqlite_place)
+    _, grant = opened_grant(sqlite_place, (ZeroConcentrated(Fraction(1, 10)),))
     unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
     with pytest.raises((LedgerRefusal, ValueError), match=said):
         grant.draw(VoteQuery(unread, candidates, NOISE), key="votes")
@@ -152,7 +63,6 @@ ROUNDS = 5
 
 
 def evolved(grant: Grant, rows: NDArray[np.uint8]) -> list[tuple[Candidates, NDArray[np.int64]]]:
-    """Rounds of votes, in which the candidates of each follow from the noisy votes before."""
     codes, seen = EVOLUTION.begin(40), []
     for turn in range(ROUNDS):
         candidates = Candidates(LAYOUT.names, codes, "label")
@@ -166,10 +76,8 @@ def evolved(grant: Grant, rows: NDArray[np.uint8]) -> list[tuple[Candidates, NDA
 def loss(
     seen: Sequence[tuple[Candidates, NDArray[np.int64]]], one: NDArray[np.uint8], other: NDArray[np.uint8]
 ) -> float:
-    """Return the log of how much likelier all that was seen is under one table than under another.
-
-    A value's probability is in proportion to e^(-|away| / ROUNDS): discrete Laplace noise.
-    """
+    """Return the log of how much likelier all that was seen is under one table than under another. A value's
+    probability is in proportion to e^(-|away| / ROUNDS): discrete Laplace noise."""
     moved = 0
     for candidates, values in seen:
         away = [np.abs(values - candidates.votes(rows, LAYOUT)).sum() for rows in (one, other)]
@@ -180,11 +88,11 @@ def loss(
 @pytest.mark.long
 def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place) -> None:
     """The exact likelihood ratio of whole runs, adaptive candidates and all, is at most e^epsilon for each neighbour.
-
     No chance is in the bound: it holds whatever was drawn. Where every noisy vote is large it is reached, so that
-    rows which moved two votes would pass it.
-    """
-    _, grant = opened(sqlite_place, (Pure(Fraction(1)),), epsilon=10**12)
+    rows which moved two votes would pass it."""
+    ledger = ledger_with_account(sqlite_place)
+    ledger.reserve(request(events=(Pure(Fraction(1)),)))
+    grant = open_grant(ledger, "run-1")
     seen = evolved(grant, ROWS)
     lacking = [np.delete(ROWS, place, axis=0) for place in range(len(ROWS))]
     assert max(abs(loss(seen, ROWS, each)) for each in lacking) <= 1

@@ -199,7 +199,6 @@ even_gaussian = cumulative_forms:FORM
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The kind, of a package whose metadata name it at the entry point."""
     about = tmp_path / "cumulative-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cumulative\nVersion: 1.0\n")
@@ -215,7 +214,6 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def forget() -> None:
-    """Forget which packages are installed."""
     caches = kinds.query_kinds, event_kind, registered_form, entered_event, cost_of_events
     for cached in (*caches, draw_kinds, draw_form, draw_checks):
         cached.cache_clear()
@@ -262,7 +260,6 @@ def test_its_loss_is_recomputed_and_its_values_are_handed_out_by_the_checker(out
 
 
 def long_event(module: Any, ledger: Any) -> Any:
-    """Charge and draw noise whose event is the package's own; return the event."""
     counted = Counted(EXACT)
     query = module.LongCumulative(counted.handle, Fraction(100))
     event = query.event(Relation("add_remove", 1))

@@ -27,10 +27,8 @@ def test_the_rule_by_hand() -> None:
 
 @pytest.mark.stat
 def test_intervals_hold_where_noise_sampling_and_bias_are_known() -> None:
-    """2,000 drawings by a fixed seed: noise 1, sampling 0.5, and a bias of 2 that fitting makes each time.
-
-    Rubin's rules and the interval of one table miss the truth, as they must.
-    """
+    """2,000 drawings by a fixed seed: noise 1, sampling 0.5, and a bias of 2 that fitting makes each time. Rubin's
+    rules and the interval of one table miss the truth, as they must."""
     rng, ours, rubin, single = np.random.default_rng(2), 0, 0, 0
     copies = 20
     for _ in range(2_000):

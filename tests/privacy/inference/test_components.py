@@ -28,7 +28,6 @@ def no_model(clique: tuple[str, ...]) -> np.ndarray:
 
 
 def components(rng: np.random.Generator | None, total: int | None = None) -> Components:
-    """All marginals with noise, or without."""
     measured = [
         Measured(clique, exact(clique) + (rng.normal(0, variance**0.5, DOMAIN.sizes(clique)) if rng else 0), variance)
         for clique, variance in NOISE.items()

@@ -70,10 +70,8 @@ def test_without_noise_it_is_the_regression_of_the_rows() -> None:
 @pytest.mark.long
 @pytest.mark.stat
 def test_intervals_hold_the_rows_own_coefficients_at_their_level() -> None:
-    """400 drawings by fixed seeds, so that nothing is left to chance: 95 % intervals of three coefficients.
-
-    The share that holds has a standard error of 0.011; the wrong case, an interval from noise 30 % smaller, has 83 %.
-    """
+    """400 drawings by fixed seeds, so that nothing is left to chance: 95 % intervals of three coefficients. The share
+    that holds has a standard error of 0.011; the wrong case, an interval from noise 30 % smaller, has 83 %."""
     held, short = np.zeros(3), np.zeros(3)
     for seed in range(400):
         found = least_squares(noisy(seed), number("c"), [number("a"), LABEL])

@@ -48,7 +48,6 @@ def whole(values: object) -> NDArray[np.int64]:
 
 
 def responsibilities(embedding: Embedding, *, full: bool = True, labels: bool = False, bits: int = 4) -> Groups:
-    """Three components in the ball."""
     size, dimension = 1 << (embedding.bits + 8), embedding.dimension
     centres = np.round(np.array([[0.5] * dimension, [-0.5] * dimension, [0.0] * dimension]) * size).astype(np.int64)
     precise = int(3 * 2**32 / size)
@@ -58,7 +57,6 @@ def responsibilities(embedding: Embedding, *, full: bool = True, labels: bool = 
 
 
 def all_statistics(bits: int = 6, *, turned: bool = True) -> dict[str, Moments]:
-    """One of each kind."""
     ball = embedded(bits, turned=turned)
     centres = whole([[1 << bits] * ball.dimension, [-(1 << bits)] * ball.dimension])
     label = LabelCodes("label", 3)

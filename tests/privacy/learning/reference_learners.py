@@ -77,7 +77,6 @@ def fixed_mean(width: int = 21, latent: int = 2) -> FixedMean:
 
 
 def p3gm(**changed: Any) -> LatentModel:
-    """Fixed mean, trained variance, mixture prior."""
     given = {
         "latent": 2,
         "decoder": perceptron(2, 12, outputs=21),
@@ -92,12 +91,10 @@ def p3gm(**changed: Any) -> LatentModel:
 
 
 def autoencoder(**changed: Any) -> LatentModel:
-    """Fixed mean and deviation."""
     return p3gm(deviation=FixedDeviation(0.0), **changed)
 
 
 def vae(**changed: Any) -> LatentModel:
-    """Nothing fixed, standard normal prior."""
     return p3gm(mean=perceptron(21, 9, outputs=2), prior=None, **changed)
 
 
@@ -136,7 +133,6 @@ def some_parameters(learner: Learner, scale: float = 0.5) -> torch.Tensor:
 
 
 def latents(seed: int) -> Callable[[int, int], torch.Tensor]:
-    """Normals for latent vectors, from a seed."""
     normals = normals_from(SeededBytes(seed))
     return lambda rows, size: torch.from_numpy(normals(rows, size))
 
@@ -181,7 +177,6 @@ def _gradient(
 
 
 def _in_float64(part: Any) -> Any:
-    """Turn the float32 constants of a loss into float64."""
     for name, value in vars(part).items():
         if isinstance(value, torch.Tensor) and value.is_floating_point():
             object.__setattr__(part, name, value.double())

@@ -19,7 +19,6 @@ def two() -> Mixture:
 
 
 def moments(mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the covariance of all components together."""
     weights = mixture.weights / mixture.weights.sum()
     mean = weights @ mixture.means
     away = mixture.means - mean

@@ -20,10 +20,7 @@ from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.learning.learning_rows import LAYOUT, random_rows
 
 SMALL = RowLayout(
-    (
-        ColumnLayout("size", "number", np.array([[0.0], [0.5], [1.0]])),
-        ColumnLayout("kind", "category", np.eye(2)),
-    )
+    (ColumnLayout("size", "number", np.array([[0.0], [0.5], [1.0]])), ColumnLayout("kind", "category", np.eye(2)))
 )
 """Six different rows."""
 
@@ -43,8 +40,7 @@ def by_hand(rows: NDArray[np.integer], candidates: Candidates, layout: RowLayout
 
 def distance(one: list[int], other: list[int], layout: RowLayout) -> int:
     """256 steps from the lowest to the highest number; categories that differ, and a null and a number, by 2 · 128²
-    and 128².
-    """
+    and 128²."""
     total = 0
     for first, second, column in zip(one, other, layout.columns, strict=True):
         if column.kind == "category":
@@ -113,10 +109,8 @@ def test_many_columns_are_counted_in_float64_and_exactly() -> None:
 @pytest.mark.parametrize("rows_per_unit", [1, 2])
 @pytest.mark.parametrize("label", [None, "kind"])
 def test_no_neighbour_moves_votes_further_than_the_event_says(label: str | None, rows_per_unit: int) -> None:
-    """Every table of up to three rows, and every neighbour of it, by all candidates of three lists.
-
-    L1 and squared L2 of the largest move are those of the event's moves, exactly: reached, and never passed.
-    """
+    """Every table of up to three rows, and every neighbour of it, by all candidates of three lists. L1 and squared L2
+    of the largest move are those of the event's moves, exactly: reached, and never passed."""
     every = np.array(list(product(range(3), range(2))))
     lists = [every, every[[0, 3]], every[[0, 0, 5]]]
     for chosen in lists:

@@ -27,7 +27,6 @@ def true_classes() -> tuple[Floats, NDArray[np.float64]]:
 
 
 def blocks(deviation: float, seed: int = 1) -> MomentBlocks:
-    """The classes' moments with Gaussian noise of a count's deviation."""
     generator = np.random.default_rng(seed)
     means, covariances = true_classes()
     noise = generator.normal(0, deviation * BOUND**2, covariances.shape)
@@ -48,7 +47,6 @@ def divergence(found: NDArray[np.float64]) -> float:
 
 
 def by_itself(noisy: MomentBlocks) -> NDArray[np.float64]:
-    """Each class's own covariance, put right where noise spoils it."""
     even, alike = np.full(CLASSES, 1 / CLASSES), np.repeat(np.eye(DIMENSION)[None], CLASSES, axis=0)
     begin = Mixture(even, np.zeros((CLASSES, DIMENSION)), alike)
     return maximised(noisy, begin, bound=BOUND, floor=BOUND**2 * 1e-6, least=1.0).covariances

@@ -20,7 +20,6 @@ SOME = Deformation(HEIGHT, WIDTH, ONE // 10, ONE // 5, ONE)
 
 
 def pictures(rows: int = 200) -> NDArray[np.int32]:
-    """Smooth spots in the middle of a dark picture."""
     generator = np.random.default_rng(4)
     i, j = np.mgrid[0:HEIGHT, 0:WIDTH]
     middle = generator.uniform(3, 5, (rows, 2, 1, 1))

@@ -77,7 +77,6 @@ def test_the_divergence_from_the_standard_normal_is_the_autoencoders() -> None:
 
 
 def outputs_loss(learner: LatentModel, outputs: Tensor, rows: Tensor) -> Tensor:
-    """The reconstruction's loss of given decoder outputs."""
     return LatentLoss(learner, LAYOUT, CPU)._reconstruction(outputs[:, None], rows[:, None])[:, 0]
 
 
@@ -171,46 +170,37 @@ def test_networks_that_do_not_fit_together_are_refused(inputs: Any, layers: Any)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("make", "changed"),
     [
-        {"latent": 3},
-        {"decoder": perceptron(2, 4, outputs=20)},
-        {"deviation": perceptron(21, 4, outputs=3)},
-        {"deviation": 0.5},
-        {"mean": None},
-        {"prior": mixture(latent=3)},
-        {"prior": "normal"},
-        {"numbers": "poisson"},
-        {"number_variance": 0.0},
-        {"kl_weight": -1.0},
-        {"samples": 0},
-        {"seed": -1},
-        {"averaging": 1.0},
-        {"optimizer": "adam"},
+        (p3gm, {"latent": 3}),
+        (p3gm, {"decoder": perceptron(2, 4, outputs=20)}),
+        (p3gm, {"deviation": perceptron(21, 4, outputs=3)}),
+        (p3gm, {"deviation": 0.5}),
+        (p3gm, {"mean": None}),
+        (p3gm, {"prior": mixture(latent=3)}),
+        (p3gm, {"prior": "normal"}),
+        (p3gm, {"numbers": "poisson"}),
+        (p3gm, {"number_variance": 0.0}),
+        (p3gm, {"kl_weight": -1.0}),
+        (p3gm, {"samples": 0}),
+        (p3gm, {"seed": -1}),
+        (p3gm, {"averaging": 1.0}),
+        (p3gm, {"optimizer": "adam"}),
+        (clustered, {"members": (autoencoder(),)}),
+        (clustered, {"members": (autoencoder(), autoencoder(seed=9))}),
+        (clustered, {"members": [autoencoder(), autoencoder()]}),
+        (clustered, {"centres": np.zeros((2, 2))}),
+        (clustered, {"centres": np.zeros((3, 3))}),
+        (clustered, {"space": fixed_mean(width=20)}),
+        (clustered, {"members": (autoencoder(), autoencoder(), autoencoder(latent=3))}),
     ],
 )
-def test_a_latent_model_that_does_not_fit_its_rows_is_refused(changed: dict[str, Any]) -> None:
-    p3gm().check(LAYOUT)
+def test_a_latent_or_clustered_model_that_does_not_fit_its_rows_is_refused(
+    make: Any, changed: dict[str, Any]
+) -> None:
+    make().check(LAYOUT)
     with pytest.raises(CannotTrain):
-        p3gm(**changed).check(LAYOUT)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"members": (autoencoder(),)},
-        {"members": (autoencoder(), autoencoder(seed=9))},
-        {"members": [autoencoder(), autoencoder()]},
-        {"centres": np.zeros((2, 2))},
-        {"centres": np.zeros((3, 3))},
-        {"space": fixed_mean(width=20)},
-        {"members": (autoencoder(), autoencoder(), autoencoder(latent=3))},
-    ],
-)
-def test_a_clustered_model_that_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
-    clustered().check(LAYOUT)
-    with pytest.raises(CannotTrain):
-        clustered(**changed).check(LAYOUT)
+        make(**changed).check(LAYOUT)
 
 
 def test_arrays_that_are_no_prior_and_constants_out_of_range_are_refused() -> None:

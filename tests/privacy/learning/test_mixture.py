@@ -54,7 +54,6 @@ SHARES = np.array([0.5, 0.3, 0.2])
 
 
 def clouds(rows: int = 6000) -> Unsigned:
-    """Three Gaussians in the unit square, and whose each row is."""
     random = np.random.default_rng(8)
     label = random.choice(3, size=rows, p=SHARES)
     points = MEANS[label] + np.einsum("nij,nj->ni", np.linalg.cholesky(SPREADS)[label], random.normal(size=(rows, 2)))
@@ -71,8 +70,6 @@ def noiseless(codes: Unsigned, layout: RowLayout) -> Measure:
 
 
 def noisy(grant: Grant, codes: Unsigned, layout: RowLayout, rho: Fraction) -> Measure:
-    """Measures through a grant."""
-
     def measure(statistic: Moments, turn: int) -> MomentBlocks:
         drawn = grant.draw(
             SumQuery(private(codes, layout), statistic, GaussianNoise(rho)), key=f"{'-'.join(statistic.parts)}-{turn}"
@@ -122,10 +119,8 @@ def test_without_noise_it_is_the_mixture_that_scikit_learn_fits(covariance: Cova
 
 @pytest.mark.stat
 def test_at_epsilon_one_the_clouds_are_still_found(grant: Grant) -> None:
-    """Ten rounds of rho = 1/200 on n = 20,000 rows: means within 0.05, shares within 0.08.
-
-    In simulated runs the largest error is 0.0044 +- 0.0017, and 0.0032 +- 0.0009: false alarms below 1e-9.
-    """
+    """Ten rounds of rho = 1/200 on n = 20,000 rows: means within 0.05, shares within 0.08. In simulated runs the
+    largest error is 0.0044 +- 0.0017, and 0.0032 +- 0.0009: false alarms below 1e-9."""
     ball = plane(9)
     made = fit_mixture(
         noisy(grant, clouds(20_000), PLANE, Fraction(1, 200)),
@@ -233,17 +228,14 @@ def low_rank(rows: int = 4000, width: int = 40, rank: int = 3) -> tuple[RowLayou
 
 
 def angle(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest principal angle between two spaces."""
     return float(np.arccos(min(1.0, np.linalg.svd(one.T @ other)[1].min())))
 
 
 @pytest.mark.stat
 def test_principal_axes_are_found_at_small_noise(grant: Grant) -> None:
     """n = 4,000 rows of 40 numbers: the axes of numpy's SVD without noise, their space within 0.35 at rho = 1/100.
-
     `noise_edge` tells the three true moments from the others. In simulated runs the angle is 0.131 +- 0.014, the
-    third moment 3.9 +- 0.09 edges and the fourth 0.88 +- 0.055: false alarms below 1e-9.
-    """
+    third moment 3.9 +- 0.09 edges and the fourth 0.88 +- 0.055: false alarms below 1e-9."""
     layout, codes, space = low_rank()
     ball = embedding(layout, bound=Fraction(1), bits=12, centre=np.full(40, 0.5))
     statistic = Moments(ball, Everyone(), ("full",))
@@ -286,10 +278,8 @@ def test_without_noise_clusters_are_those_of_scikit_learn() -> None:
 
 @pytest.mark.stat
 def test_clusters_at_epsilon_one_half(grant: Grant) -> None:
-    """Six rounds of rho = 1/500 on n = 20,000 rows: every centre within 0.06 of a cloud's.
-
-    In simulated runs the largest error is below 0.02, and the sizes' sum is off by 44: false alarms below 1e-9.
-    """
+    """Six rounds of rho = 1/500 on n = 20,000 rows: every centre within 0.06 of a cloud's. In simulated runs the
+    largest error is below 0.02, and the sizes' sum is off by 44: false alarms below 1e-9."""
     ball = plane(9)
     begin = initial_centres(3, variances=np.array([0.03, 0.03]), seed=SEED)
     made = fit_clusters(noisy(grant, clouds(20_000), PLANE, Fraction(1, 500)), begin, ball, rounds=6, least=100)

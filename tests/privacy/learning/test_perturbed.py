@@ -32,9 +32,8 @@ from privacy.ledger.errors import GrantExceeded, LedgerRefusal
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tasks.verification.recompute.loss import recompute
-from tests.privacy.grant.test_grant_sums import opened
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
-from tests.privacy.ledger.ledgers import Place
+from tests.privacy.ledger.ledgers import Place, opened_grant
 
 LABEL = next(column.name for column in LAYOUT.columns if column.kind == "category")
 CLASSES = LAYOUT.column(LABEL).width
@@ -114,11 +113,9 @@ def test_a_clamped_number_moves_by_at_most_its_range_whatever_it_was() -> None:
 
 
 def test_two_ranges_move_each_number_by_at_most_its_own_and_change_no_cost() -> None:
-    """A step is a share of the number's own range, so the event is the one range's, and the noise the paper's.
-
-    Second derivation: in natural units the scale is (w_max - w_min) / epsilon of a weight, (b_max - b_min) / epsilon
-    of a bias, and whatever the rows are a number moves by at most that difference, which costs epsilon.
-    """
+    """A step is a share of the number's own range, so the event is the one range's, and the noise the paper's. Second
+    derivation: in natural units the scale is (w_max - w_min) / epsilon of a weight, (b_max - b_min) / epsilon of a
+    bias, and whatever the rows are a number moves by at most that difference, which costs epsilon."""
     two = replace(RELEASE, lowest_bias=-0.25, highest_bias=0.5)
     less = replace(DELTAS, bias_limit=0.125)
     for noise in (NOISE, GaussianNoise(Fraction(1, 4))):
@@ -178,10 +175,8 @@ def test_a_batch_without_rows_draws_its_noise_too_and_is_divided_by_the_declared
 
 @pytest.mark.stat
 def test_the_noise_of_a_parameter_has_the_scale_that_is_charged() -> None:
-    """n = 200,000 draws; mean size within 6 standard errors of the scale, and not of one 10 % smaller.
-
-    A discrete Laplace of scale s has mean size about s and its size standard deviation about s: false alarm 2e-9.
-    """
+    """n = 200,000 draws; mean size within 6 standard errors of the scale, and not of one 10 % smaller. A discrete
+    Laplace of scale s has mean size about s and its size standard deviation about s: false alarm 2e-9."""
     event = RELEASE.event(NOISE, rows_per_unit=1)
     scale, count = float(1 / event.inverse_scale), 200_000  # type: ignore[union-attr]
     size = np.abs(SampledNoise(SecureBytes()).integers(count, event=event)).mean()
@@ -192,7 +187,7 @@ def test_the_noise_of_a_parameter_has_the_scale_that_is_charged() -> None:
 
 def grant_of(place: Place, made: Any, noise: Any = NOISE, **changed: Any) -> Any:
     events: tuple[PrivacyEvent, ...] = (made.event(noise, rows_per_unit=1),) * made.draws
-    return opened(place, changed.pop("events", events), **changed)
+    return opened_grant(place, changed.pop("events", events), **changed)
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])

@@ -49,7 +49,6 @@ NOISES: tuple[Noise, ...] = (LaplaceNoise(Fraction(30)), GaussianNoise(Fraction(
 
 
 def granted(place: Place, made: Any, noise: Noise) -> Grant:
-    """A grant out of an account that holds the little noise of these tests."""
     events = (made.event(noise, rows_per_unit=1),) * made.draws
     ledger = place.open()
     ledger.open_account(terms(RenyiCalculus(Fraction(11, 10)), epsilon=10**6))
@@ -78,10 +77,8 @@ def charged_noise(noise: NDArray[np.int64], event: VectorEvent, times: float = 1
 @pytest.mark.stat
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
 def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place, noise: Noise) -> None:
-    """n = 24,003 parameters; false alarm 2 x 8e-11 for size and mean, 1e-9 for lags; noise 10 % off is refused.
-
-    10 % of the mean size are 15 standard errors of a Laplace distribution's, 20 of a Gaussian's.
-    """
+    """n = 24,003 parameters; false alarm 2 x 8e-11 for size and mean, 1e-9 for lags; noise 10 % off is refused. 10 %
+    of the mean size are 15 standard errors of a Laplace distribution's, 20 of a Gaussian's."""
     (drawn,) = granted(sqlite_place, RELEASE, noise).draw(ParameterQuery(private(ROWS), RELEASE, noise), key="p")
     rows, targets = vectors_of(ROWS, LAYOUT, "label")
     told = {name: getattr(PLAIN, name) for name in ("epochs", "batch", "learning_rate", "regulariser", "seed")}
@@ -97,11 +94,9 @@ def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place,
 @pytest.mark.stat
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
 def test_noisy_changes_have_the_noise_that_is_charged(sqlite_place: Place, noise: Noise) -> None:
-    """n = 26,000 changes at least, in two draws of one batch each; false alarms as above.
-
-    The table has one row, so that its change lies inside of its range. Looked at are changes in the middle of a
-    range, and of those that can be: the range of a weight behind a node that no row excites is 0.
-    """
+    """n = 26,000 changes at least, in two draws of one batch each; false alarms as above. The table has one row, so
+    that its change lies inside of its range. Looked at are changes in the middle of a range, and of those that can
+    be: the range of a weight behind a node that no row excites is 0."""
     codes = ROWS[:1]
     events = CHANGES.event(noise, rows_per_unit=1)
     drawn = granted(sqlite_place, CHANGES, noise).draw(ParameterQuery(private(codes), CHANGES, noise), key="p")
@@ -165,12 +160,10 @@ def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypa
 def test_two_tables_are_as_far_apart_as_the_noise_lets_them_be_and_a_twin_s_are_farther(
     name: str, trials: int, between: float
 ) -> None:
-    """n = 800 trainings of each table (200 of 8 batches each); false alarm 1e-9 for each side, and for the bound.
-
-    How far the attacker's numbers are apart, in standard deviations of one table's: as drawn 0.9, 0.8 and 0.3; with
-    half the noise, or the row in every batch, 1.8, 1.55 and 2.2. The mean of n is off by about sqrt(2 / n), so the
-    line between is more than 6 standard errors from either. Without noise they would be apart for certain.
-    """
+    """n = 800 trainings of each table (200 of 8 batches each); false alarm 1e-9 for each side, and for the bound. How
+    far the attacker's numbers are apart, in standard deviations of one table's: as drawn 0.9, 0.8 and 0.3; with half
+    the noise, or the row in every batch, 1.8, 1.55 and 2.2. The mean of n is off by about sqrt(2 / n), so the line
+    between is more than 6 standard errors from either. Without noise they would be apart for certain."""
     game = perturbed.GAMES[name]()
     shipped, twin = ([each(there, trials) for there in (True, False)] for each in (game.shipped, game.twin))
     assert apart(*shipped) < between < apart(*twin)
@@ -179,7 +172,6 @@ def test_two_tables_are_as_far_apart_as_the_noise_lets_them_be_and_a_twin_s_are_
 
 
 def apart(there: NDArray[np.float64], not_there: NDArray[np.float64]) -> float:
-    """Return by how many standard deviations the means differ."""
     spread = sqrt((there.var() + not_there.var()) / 2)
     return float((there.mean() - not_there.mean()) / spread) if spread else float("inf")
 

@@ -45,7 +45,6 @@ def squared(change: np.ndarray) -> int:
 
 
 def parts_of(statistic: Moments, values: np.ndarray) -> list[np.ndarray]:
-    """The parts of a sum, each by itself."""
     ends = np.cumsum([Moments(statistic.embedding, statistic.groups, (part,)).length for part in statistic.parts])
     return np.split(values, ends[:-1])
 
@@ -77,10 +76,8 @@ def test_no_neighbour_moves_a_sum_further_than_its_moves_say(
 @pytest.mark.parametrize("adjacency", BOTH)
 @pytest.mark.parametrize("name", NAMES)
 def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacency) -> None:
-    """The bound is no larger than it must be: some row, or pair of rows, reaches most of it.
-
-    Responsibilities do not come near their worst case on these rows; all others reach 95 % of it.
-    """
+    """The bound is no larger than it must be: some row, or pair of rows, reaches most of it. Responsibilities do not
+    come near their worst case on these rows; all others reach 95 % of it."""
     statistic = all_statistics(8)[name]
     corners = rows_of(
         [*((a, b, c, d) for a in (0, 10) for b in (0, 10) for c in (0, 10) for d in range(3)), (5, 5, 5, 0)]
@@ -88,11 +85,7 @@ def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacenc
     each = [statistic.total(corners[[place]], LAYOUT) for place in range(len(corners))]
     changes = each if adjacency == "add_remove" else [one - other for one in each for other in each]
     largest = max(squared(change) for change in changes) / sum(move**2 for move in statistic.moves(adjacency, 1))
-    least = {
-        "mixture": 0.6,
-        "diagonal mixture": 0.4,
-        "sums and squares": 0.6,
-    }
+    least = {"mixture": 0.6, "diagonal mixture": 0.4, "sums and squares": 0.6}
     assert least.get(name, 0.5 if "diagonal" in name or name == "variances" else 0.9) <= largest <= 1
 
 

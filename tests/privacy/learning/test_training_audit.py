@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log, sqrt
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
@@ -28,6 +26,7 @@ from privacy.noise.row_normals import normals_from
 from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
 from tests.privacy.noise.noise_statistics import FALSE_ALARM
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 LAYOUT = mixed_layout()
 SGD = classifier(network=perceptron(18, outputs=3), optimizer=Sgd(0.1))
 START = initial_state(SGD)
@@ -45,15 +44,6 @@ def moved(codes: NDArray[np.uint8], plan: TrainingPlan, source: SecureBytes) -> 
         )
     went = START.parameters.astype(np.float64) - session.state().parameters
     return np.asarray(went / 0.1 / float(plan.clipping_norm))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small products are slower on several threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.stat
@@ -78,11 +68,9 @@ DELTA, TRIALS, THRESHOLD, UNSURE = 0.05, 4_000, 2.0, 0.0005
 
 
 def lower_bound(plan: TrainingPlan) -> float:
-    """What epsilon must at least be at DELTA, at 99.9 % confidence, from guessing whether the canary was there.
-
-    The canary is a table's only row, its gradient as long as clipping lets it be; the guess is whether the sum of the
-    steps, along that gradient, passes THRESHOLD. Both error rates are bounded by Clopper and Pearson, 0.05 % each.
-    """
+    """What epsilon must at least be at DELTA, at 99.9 % confidence, from guessing whether the canary was there. The
+    canary is a table's only row, its gradient as long as clipping lets it be; the guess is whether the sum of the
+    steps, along that gradient, passes THRESHOLD. Both error rates are bounded by Clopper and Pearson, 0.05 % each."""
     source, canary = SecureBytes(), mixed_codes(1)
     session = Session(SGD, LAYOUT, START, step=0, steps=1, execution=Execution("cpu"))
     direction = session.clipped_sum(canary, bound=1.0, normals=normals_from(SecureBytes())).astype(np.float64)
@@ -99,11 +87,9 @@ def lower_bound(plan: TrainingPlan) -> float:
 @pytest.mark.long
 @pytest.mark.stat
 def test_an_attack_finds_no_more_than_is_claimed_and_finds_out_halved_noise() -> None:
-    """4,000 runs of 2 steps with and without the canary, q = 1/2, multiplier 1, delta = 0.05.
-
-    The claim is 1.88 (PLD: 1.23). The bound exceeds PLD's with probability below 1e-14; with the noise halved it
-    stays below the claim with probability 1e-8 (both from the exact binomials of the attack's error rates).
-    """
+    """4,000 runs of 2 steps with and without the canary, q = 1/2, multiplier 1, delta = 0.05. The claim is 1.88 (PLD:
+    1.23). The bound exceeds PLD's with probability below 1e-14; with the noise halved it stays below the claim with
+    probability 1e-8 (both from the exact binomials of the attack's error rates)."""
     claim, _ = best_epsilon(PLAN.events, DELTA)
     composed = pld_epsilon(PLAN.events, DELTA)
     assert composed is not None
@@ -115,9 +101,7 @@ def test_an_attack_finds_no_more_than_is_claimed_and_finds_out_halved_noise() ->
 
 def integrated_delta(event: PoissonSampledGaussian, epsilon: float, *, removal: bool) -> float:
     """delta(epsilon) of all steps by convolving the loss on a fine grid: 2^18 points, bin by bin from normal tails.
-
-    The pair is P = (1-q) N(0, s^2) + q N(1, s^2) against Q = N(0, s^2), or the other way round.
-    """
+    The pair is P = (1-q) N(0, s^2) + q N(1, s^2) against Q = N(0, s^2), or the other way round."""
     s, q, width, size = float(event.noise_multiplier), float(event.sampling_probability), 2.0**-11, 1 << 18
     edges = (np.arange(size + 1) - size / 2) * width
     # loss = log(1 - q + q exp((2 w - 1)/(2 s^2))), increasing in w; edges below its infimum have no w

@@ -33,23 +33,21 @@ def append(place: Place, kind: str, subject: str, body: Body, *also: str) -> str
     return f"journal entry {len(rows) - 1}"
 
 
+def part_of(amount: int, **changed: int) -> Body:
+    told = {"amount": amount, "before": SPENT, "after": SPENT + amount, "returnable": QUARTER}
+    return {"account": "people-2024", **told, **changed}
+
+
 def charge_again(place: Place, run_key: str, amount: int, **changed: object) -> str:
     """Append a charge like run-4's, of another amount, from people-2024."""
     number = len(journal_rows(place))
-    part = {
-        "account": "people-2024",
-        "amount": amount,
-        "before": SPENT,
-        "after": SPENT + amount,
-        "returnable": QUARTER,
-    }
     kept = "release, spec_digest, population, begins, ends"
     asked = f"replace(request, 'run-4', '{run_key}')"
     return append(
         place,
         "charge_reserved",
         run_key,
-        body_of(place, 12, run_key=run_key, parts=[part], **changed),
+        body_of(place, 12, run_key=run_key, parts=[part_of(amount)], **changed),
         f"INSERT INTO charges (run_key, number, {kept}, request, status) "
         f"SELECT '{run_key}', {number}, {kept}, {asked}, 'reserved' FROM charges WHERE run_key = 'run-4'",
         f"INSERT INTO charge_parts VALUES ('{run_key}', 'people-2024', {amount})",
@@ -86,7 +84,6 @@ def opened_wide(place: Place, ledger: Ledger) -> str:
 
 
 def opened_for_others(place: Place, ledger: Ledger) -> str:
-    """An account of another unit for some of the same people's days, that says what they lost."""
     open_account(place, "people-2024-Q4", "2024-Q4", unit="person_id", spent=SPENT)
     parts = inherited(run_1=PICO, run_3=QUARTER, run_4=QUARTER)
     take_over(place, "people-2024-Q4", parts)
@@ -163,41 +160,31 @@ def negative(place: Place, ledger: Ledger) -> str:
 
 def another_release(place: Place, ledger: Ledger) -> str:
     """The key of a returned charge stands for another release."""
-    part = {
-        "account": "people-2024",
-        "amount": QUARTER,
-        "before": SPENT,
-        "after": SPENT + QUARTER,
-        "returnable": QUARTER,
-    }
     asked = "replace(request, 'people-tables', 'other')"
     return append(
         place,
         "charge_reserved",
         "run-2",
-        body_of(place, 7, release="other", parts=[part]),
+        body_of(place, 7, release="other", parts=[part_of(QUARTER)]),
         f"UPDATE charges SET status = 'reserved', release = 'other', request = {asked} WHERE run_key = 'run-2'",
         f"UPDATE accounts SET spent = spent + {QUARTER}",
     )
 
 
+def told_of_run_5(place: Place, **changed: int) -> str:
+    where, parts = charge_again(place, "run-5", QUARTER), [part_of(QUARTER, **changed)]
+    rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=parts))(rows)))
+    return where
+
+
 def told_otherwise(place: Place, ledger: Ledger) -> str:
     """A charge that says that less was spent before it."""
-    part = {"account": "people-2024", "amount": QUARTER, "before": 0, "after": QUARTER, "returnable": QUARTER}
-    where = charge_again(place, "run-5", QUARTER)
-    rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=[part]))(rows)))
-    return where
+    return told_of_run_5(place, before=0, after=QUARTER)
 
 
 def nothing_returnable(place: Place, ledger: Ledger) -> str:
     """A charge that says that nothing before it could be given back: run-4's could."""
-    where = charge_again(place, "run-5", QUARTER)
-    part = {
-        **{"account": "people-2024", "amount": QUARTER, "before": SPENT, "after": SPENT + QUARTER},
-        "returnable": 0,
-    }
-    rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=[part]))(rows)))
-    return where
+    return told_of_run_5(place, returnable=0)
 
 
 def never_planned(place: Place, ledger: Ledger) -> str:

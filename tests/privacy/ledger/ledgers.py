@@ -66,7 +66,6 @@ class Place:
 
     @contextmanager
     def by_hand(self) -> Iterator[Connection]:
-        """A transaction of somebody who goes round the ledger."""
         url = make_url(self.url)
         named = url if self.kind == "sqlite" else url.set(drivername="postgresql+psycopg")
         engine = create_engine(named, poolclass=NullPool)
@@ -79,7 +78,6 @@ class Place:
                 connection.execute(text(statement))
 
     def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start a process in which `place` is this place and `arguments` a list of texts."""
         head = "import sys\nfrom pathlib import Path\nfrom tests.privacy.ledger.ledgers import *\n"
         given = "place, arguments = Place(sys.argv[1], Path(sys.argv[2])), sys.argv[3:]\n"
         command = [sys.executable, "-c", head + given + script, self.url, str(self.folder), *arguments]
@@ -123,12 +121,10 @@ def request(run_key: str = "run-1", *, noise: tuple[Noise, ...] = (HALF, HALF), 
 
 
 def laplace(amount: Fraction | float | int) -> tuple[Noise, ...]:
-    """Noise that costs `amount` on a pure account."""
     return (LaplaceNoise(Fraction(str(amount))),)
 
 
 def bind(ledger: Ledger, block: str, *, source: str = SOURCE, population: str = "people") -> str:
-    """Bind a source; return its name."""
     ledger.bind_source(source, population, time_block(block))
     return source
 
@@ -141,7 +137,6 @@ def ledger_with_account(place: Place, calculus: Calculus | None = None, *, epsil
 
 
 def opened(place: Place, *blocks: str, epsilon: int = 3) -> Ledger:
-    """A ledger with an account for each block."""
     ledger = place.open()
     for block in blocks:
         ledger.open_account(terms(block=block, epsilon=epsilon))
@@ -171,7 +166,6 @@ def record_publication(ledger: Ledger, run_key: str, manifest: str) -> Entry:
 
 
 def published(ledger: Ledger, run_key: str, **changed: object) -> None:
-    """Charge, draw nothing, publish, and prove it, as every publication is."""
     ledger.reserve(request(run_key, **changed))  # type: ignore[arg-type]
     open_grant(ledger, run_key)
     ledger.allocate_version(run_key)
@@ -180,8 +174,6 @@ def published(ledger: Ledger, run_key: str, **changed: object) -> None:
 
 
 class Counted:
-    """A handle on exact counts that remembers how often it was opened."""
-
     def __init__(
         self, counts: NDArray[np.int64], clique: tuple[str, ...] = ("age",), keyed_hash: str = KEYED_HASH
     ) -> None:

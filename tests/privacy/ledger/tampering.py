@@ -40,7 +40,6 @@ MONEY = (3 * 10**12, 9 * 10**12)
 
 
 def unguard(connection: Connection) -> None:
-    """Drop the triggers that keep the journal and the checkpoints append-only."""
     kind = connection.dialect.name
     for table in schema.APPEND_ONLY:
         for action in schema.REFUSED_ACTIONS[kind]:
@@ -71,7 +70,6 @@ def chained(rows: Sequence[Row]) -> list[Row]:
 
 
 def head_of(rows: Sequence[Row]) -> tuple[int, str, tuple[str, ...]]:
-    """Return size, last hash and frontier of rows."""
     frontier: tuple[str, ...] = ()
     for size, row in enumerate(rows):
         frontier, _ = appended(frontier, size, row["hash"])
@@ -89,10 +87,8 @@ def journal_rows(place: Place) -> list[Row]:
 
 
 def rewrite(place: Place, change: Callable[[list[Row]], list[Row]], *also: str) -> list[Row]:
-    """Put other rows in the journal's place, with a head that fits them; then run other statements.
-
-    Without the signing key, what was stated of balances cannot be fitted; so it is dropped.
-    """
+    """Put other rows in the journal's place, with a head that fits them; then run other statements. Without the
+    signing key, what was stated of balances cannot be fitted; so it is dropped."""
     rows = change(journal_rows(place))
     with unguarded(place) as connection:
         connection.execute(schema.statements.delete())
@@ -118,7 +114,6 @@ def inserted(rows: list[Row]) -> list[Row]:
 
 
 def told(findings: list[Finding]) -> set[tuple[str, str]]:
-    """Where each finding is, and in which field."""
     return {(finding.where, finding.field) for finding in findings}
 
 

@@ -20,7 +20,6 @@ NOISE = laplace(0.1)
 
 
 def _filled(place: Place) -> Ledger:
-    """A ledger with a published, a superseded and a reserved charge."""
     ledger = ledger_with_account(place)
     for run in ("run-1", "run-2"):
         published(ledger, run, noise=NOISE)
@@ -74,8 +73,7 @@ def _raised_cap(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "forged",
-    [_cut, _raised_cap, lambda lines: lines[1:], lambda lines: lines[:3] + lines[4:], lambda lines: ["{}"]],
+    "forged", [_cut, _raised_cap, lambda lines: lines[1:], lambda lines: lines[:3] + lines[4:], lambda lines: ["{}"]]
 )
 def test_what_is_no_whole_copy_fills_nothing(
     new_place: NewPlace, tmp_path: Path, forged: Callable[[list[str]], list[str]]

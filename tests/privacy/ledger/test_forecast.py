@@ -87,10 +87,7 @@ def test_a_run_whose_selections_no_longer_fit_is_refused_and_told_as_such() -> N
 def test_a_refused_selection_takes_no_loss_and_a_refused_loss_is_told_first() -> None:
     """The second account is a parent without room: no sum of the first changes. Where both lack, loss is told."""
     parts = (ChargePart("a", 5), ChargePart("b", 5))
-    keys, plain = (
-        ScheduledRun("keys", parts, every(10), failure=4),
-        ScheduledRun("plain", parts[:1], every(10, 2)),
-    )
+    keys, plain = (ScheduledRun("keys", parts, every(10), failure=4), ScheduledRun("plain", parts[:1], every(10, 2)))
     found = first_refusals([keys, plain], {"a": Remaining(10, 4), "b": Remaining(9, 0)}, until=END)
     assert found["b"] == Refusal(START + timedelta(days=1), "keys", for_selections=True)
     assert found["a"] == Refusal(START + timedelta(days=22), "plain")

@@ -73,8 +73,7 @@ def test_another_release_under_a_returned_run_key_is_refused_too(ledger: Ledger,
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
-    [({"events": ()}, "no events"), ({"epsilon": -1}, "negative"), ({"delta": -1}, "negative")],
+    ("changed", "said"), [({"events": ()}, "no events"), ({"epsilon": -1}, "negative"), ({"delta": -1}, "negative")]
 )
 def test_a_charge_that_is_none_is_refused(ledger: Ledger, changed: dict[str, object], said: str) -> None:
     entries = ledger.journal()

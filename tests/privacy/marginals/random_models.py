@@ -40,7 +40,6 @@ def random_model(
 
 
 def joint(model: GraphicalModel) -> Floats:
-    """The table of all combinations [rows]."""
     logs = np.zeros(model.domain.shape)
     for clique, values in model.factors.items():
         logs = logs + aligned(values, clique, model.domain.columns)
@@ -49,7 +48,6 @@ def joint(model: GraphicalModel) -> Floats:
 
 
 def summed(table: Floats, domain: CellDomain, clique: Clique) -> Floats:
-    """A marginal of a joint table, axes in the clique's order."""
     gone = tuple(place for place, name in enumerate(domain.columns) if name not in clique)
     kept = [name for name in domain.columns if name in clique]
     return np.asarray(table.sum(axis=gone)).transpose([kept.index(name) for name in clique])

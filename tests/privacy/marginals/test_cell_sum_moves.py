@@ -21,7 +21,6 @@ CLIPS = [("2", "3"), ("-2", "2"), ("-1", "3"), ("-3", "-1")]
 
 
 def added(addends: Addends, offset: int | None) -> list[int]:
-    """What a row adds to the numbers of its cell; None is a missing value."""
     if isinstance(addends, LoneSum):
         return [0 if offset is None else addends.low_steps + offset]
     assert isinstance(addends, ValueMoments)

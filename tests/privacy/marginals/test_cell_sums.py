@@ -41,7 +41,6 @@ def gaussian_losses(shift: int, sigma_squared: float) -> Losses:
 
 
 def together(*parts: Losses) -> Losses:
-    """Losses of independent noises add up."""
     losses, chances = parts[0]
     for other, likely in parts[1:]:
         losses = (losses[:, None] + other[None, :]).ravel()

@@ -21,9 +21,9 @@ from privacy.snapshots.snapshot_counts import SnapshotCounts
 from privacy.table_plans.split import level_shares
 from tests.contracts.release.tables.test_levels import mesh
 from tests.privacy.conftest import NewPlace
-from tests.privacy.grant.test_grant import opened
+from tests.privacy.grant.crashes import opened
 from tests.privacy.ledger.ledgers import HALF, Counted
-from tests.privacy.snapshots.test_snapshot_counts import codes, contract, table  # noqa: F401
+from tests.privacy.snapshots.test_snapshot_counts import codes, table  # noqa: F401
 
 PAIRS = Coarsening("pairs", (2, 2), np.array([[0, 1, 1], [2, 3, 3], [2, 3, 3]]))
 

@@ -49,10 +49,8 @@ def changes(counted: DistinctCount, rows: int, adjacency: Adjacency, cells: int)
 def test_no_change_is_worse_than_the_moves(
     counted: DistinctCount, adjacency: Adjacency, rows: int, cells: int
 ) -> None:
-    """L1 for pure losses, L2 for Gaussian noise, Rényi losses of Laplace noise; declared values reach.
-
-    Two values are all that there is, so texts, of which nobody knows how many, may stay below.
-    """
+    """L1 for pure losses, L2 for Gaussian noise, Rényi losses of Laplace noise; declared values reach. Two values are
+    all that there is, so texts, of which nobody knows how many, may stay below."""
     terms = {"adjacency": adjacency, "rows_per_unit": rows, "cells": cells}
     laplace = cell_sum_event(LaplaceNoise(Fraction(1)), counted, **terms)  # type: ignore[arg-type]
     gaussian = cell_sum_event(GaussianNoise(Fraction(1, 2)), counted, **terms)  # type: ignore[arg-type]
@@ -72,7 +70,6 @@ def test_no_change_is_worse_than_the_moves(
 
 
 def changes_of(counted: DistinctCount, terms: dict[str, object]) -> set[Change]:
-    """The same, by the terms of an event."""
     return changes(counted, terms["rows_per_unit"], terms["adjacency"], terms["cells"])  # type: ignore[arg-type]
 
 

@@ -75,10 +75,8 @@ PAIRS_AND_MORE = [("a",), ("b",), ("a", "b"), ("b", "c"), ("a", "c"), ("a", "b",
     st.lists(st.sampled_from(PAIRS_AND_MORE), min_size=1, max_size=5),
 )
 def test_the_loss_is_that_of_the_best_table(seed: int, variance: float, cliques: list[Clique]) -> None:
-    """Against non-negative least squares over the joint table, which knows nothing of potentials.
-
-    The entropy term can cost at most temperature · total · log(cells), and the gap comes on top.
-    """
+    """Against non-negative least squares over the joint table, which knows nothing of potentials. The entropy term
+    can cost at most temperature · total · log(cells), and the gap comes on top."""
     generator = np.random.default_rng(seed)
     truth = joint(random_model(ABC, (("a", "b", "c"),), seed))
     measured = [noisy(truth, ABC, one, variance * float(generator.choice([1.0, 4.0])), generator) for one in cliques]

@@ -19,7 +19,6 @@ COLUMNS = tuple("abcdefghij")
 
 @st.composite
 def models(draw: st.DrawFn) -> tuple[CellDomain, list[tuple[str, ...]], tuple[str, ...]]:
-    """A domain, known cliques, and one more."""
     shape = tuple(draw(st.lists(st.integers(1, 9), min_size=4, max_size=10)))
     domain = CellDomain(COLUMNS[: len(shape)], shape)
     every = [clique for size in (1, 2, 3) for clique in combinations(domain.columns, size)]
@@ -39,7 +38,6 @@ def test_the_size_with_one_more_clique_is_that_of_the_whole_model(case: tuple) -
 
 
 def reached(edges: set[frozenset[int]], start: int, without: int | None = None) -> set[int]:
-    """The columns that a column is connected with once another is gone."""
     found, waiting = {start}, [start]
     while waiting:
         column = waiting.pop()

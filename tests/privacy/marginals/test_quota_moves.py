@@ -72,7 +72,6 @@ def added(form: LoneSum, unit: Rows) -> list[int]:
 
 
 def changes(sums: NDArray[np.int64], adjacency: str) -> NDArray[np.int64]:
-    """All changes that one unit makes, each once."""
     known = np.unique(sums, axis=0)
     if adjacency == "add_remove":
         return known

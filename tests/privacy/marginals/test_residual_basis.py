@@ -17,7 +17,6 @@ SHAPES = [(2,), (3,), (2, 2), (2, 3), (3, 4), (4, 4), (2, 2, 2), (2, 3, 4), (3, 
 
 
 def _rows(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """What one row in each cell adds to the residual."""
     found = []
     for cell in product(*map(range, shape)):
         counts = np.zeros(shape, np.int64)

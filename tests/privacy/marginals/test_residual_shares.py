@@ -76,11 +76,9 @@ def test_whole_numbers_cost_less_than_a_thousandth_of_the_least_error(
     adjacency: Adjacency,
     public: bool,
 ) -> None:
-    """The planned sum of variances lies above the least one, by less than a thousandth; at the same cost.
-
-    Under replace_one the least is of plans of residuals that pay for each by its own largest move; no plan at all is
-    below `least_error`.
-    """
+    """The planned sum of variances lies above the least one, by less than a thousandth; at the same cost. Under
+    replace_one the least is of plans of residuals that pay for each by its own largest move; no plan at all is below
+    `least_error`."""
     workload, rho = _workload(sizes, ways, weights), Fraction(1, 10)
     found = expected_error(workload, _planned(workload, rho, adjacency, public=public))
     roots = sum(
@@ -99,9 +97,7 @@ def test_whole_numbers_cost_less_than_a_thousandth_of_the_least_error(
 @pytest.mark.parametrize("public", [False, True])
 def test_under_replace_one_no_plan_is_below_the_bound(public: bool) -> None:
     """300 plans of whole marginals with any noise, each paid for by its own worst pair of rows, or a row and none.
-
-    With a public total the number of rows is known, and no row comes or goes.
-    """
+    With a public total the number of rows is known, and no row comes or goes."""
     source = np.random.default_rng(5)
     sizes, tables = {"a": 2, "b": 3, "c": 2}, (("a", "b"), ("b", "c"), ("a",))
     weights = (Fraction(1), Fraction(3), Fraction(2))
@@ -136,11 +132,9 @@ def test_the_expected_error_is_the_sum_of_every_cell_s_variance() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int) -> None:
-    """A numerical minimum over the precision of every residual, and over whole marginals too, is no less.
-
-    The second search is independent of residuals: noise of any variance on each marginal of the closure, and least
-    squares on all rows of the domain. ResidualPlanner says that neither has less error.
-    """
+    """A numerical minimum over the precision of every residual, and over whole marginals too, is no less. The second
+    search is independent of residuals: noise of any variance on each marginal of the closure, and least squares on
+    all rows of the domain. ResidualPlanner says that neither has less error."""
     source = np.random.default_rng(seed)
     sizes = dict(zip("abc", map(int, source.integers(2, 4, 3)), strict=True))
     tables = (("a", "b"), ("b", "c"), ("a",))

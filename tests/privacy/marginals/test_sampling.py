@@ -59,11 +59,9 @@ def test_every_row_is_possible(model: GraphicalModel) -> None:
 
 @pytest.mark.stat
 def test_pairs_survive_sampling_also_across_nodes() -> None:
-    """Chi-square of all pairs and triples of a chain: n = 200,000, false alarms below 1e-9 each.
-
-    Systematic rounding varies less than independent draws, so the bound is one-sided. The wrong case, codes laid out
-    in the order of the rows instead of shuffled within groups, fails it by far.
-    """
+    """Chi-square of all pairs and triples of a chain: n = 200,000, false alarms below 1e-9 each. Systematic rounding
+    varies less than independent draws, so the bound is one-sided. The wrong case, codes laid out in the order of the
+    rows instead of shuffled within groups, fails it by far."""
     model = random_model(CHAIN, (("a", "b"), ("b", "c"), ("c", "d")), 5, scale=0.7)
     rows = sample(model, 200_000, seed=SEED)
     unshuffled = rows[np.lexsort(rows.T[[0]])].copy()

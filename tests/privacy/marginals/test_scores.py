@@ -16,13 +16,11 @@ CELLS = 6
 
 
 def tables(rows: int) -> list[NDArray[np.int64]]:
-    """All tables of so many rows."""
     found = [t for t in product(range(rows + 1), repeat=CELLS) if sum(t) == rows]
     return [np.array(t, dtype=np.int64).reshape(SHAPE) for t in found]
 
 
 def replaced(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """All tables with one row replaced."""
     flat, made = table.reshape(-1), []
     for leaves, enters in product(range(CELLS), repeat=2):
         if flat[leaves] and leaves != enters:
@@ -54,10 +52,8 @@ def test_mutual_information_never_moves_by_more_than_its_sensitivity(rows: int) 
 
 
 def test_mutual_information_moves_by_less_where_a_select_drops_the_row() -> None:
-    """Neighbours of m and m - 1 rows, every table up to 6 rows, whatever number is declared; some come close.
-
-    And the bound of docs/derivations.md for m up to 100,000: 0.92 of the sensitivity.
-    """
+    """Neighbours of m and m - 1 rows, every table up to 6 rows, whatever number is declared; some come close. And the
+    bound of docs/derivations.md for m up to 100,000: 0.92 of the sensitivity."""
     for declared in (2, 3, 6):
         score, found = MutualInformationScore(declared), Fraction(0)
         for rows in range(2, 7):

@@ -13,9 +13,8 @@ from contracts.release.tables.minimum_frequency import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.noise_tail import WIDEST_TABLE, least_margin, mean_above, tail
 from privacy.marginals.suppression import Threshold, effect, published_below, rule_statement, threshold_for
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
+from tests.privacy.noise.noise_statistics import noise_of
 
 EVENTS: list[CountNoise] = [
     DiscreteLaplace(Fraction(1, 10), (1,)),
@@ -26,7 +25,6 @@ EVENTS: list[CountNoise] = [
 
 
 def mass(event: CountNoise, reach: int) -> dict[int, Decimal]:
-    """The probability of every integer, from the definition, in fifty digits."""
     with localcontext() as context:
         context.prec = 50
         if isinstance(event, DiscreteLaplace):
@@ -93,19 +91,14 @@ def test_what_lies_below_the_threshold_cannot_be_told_apart() -> None:
 @pytest.mark.stat
 @pytest.mark.parametrize("event", [EVENTS[0], EVENTS[3]])
 def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNoise) -> None:
-    """n = 200,000 draws for each of seven exact counts, of each of two noises.
-
-    A share has a standard error of at most 0.00112: eight of them are 0.009, false alarm below 2e-15 each. A mean of
-    noise whose standard deviation is at most 14.2 has one of at most 0.21 where a fortieth of the draws is published:
-    eight of them are 1.7. The wrong case, a threshold that is one too low, moves the share at the threshold by 0.04.
-    """
+    """n = 200,000 draws for each of seven exact counts, of each of two noises. A share has a standard error of at
+    most 0.00112: eight of them are 0.009, false alarm below 2e-15 each. A mean of noise whose standard deviation is
+    at most 14.2 has one of at most 0.21 where a fortieth of the draws is published: eight of them are 1.7. The wrong
+    case, a threshold that is one too low, moves the share at the threshold by 0.04."""
     n, threshold = 200_000, Threshold(10, 12)
     source = SeededBytes(17)
     for row in effect(threshold, event):
-        if isinstance(event, DiscreteLaplace):
-            noise = discrete_laplace(n, inverse_scale=event.inverse_scale, source=source)
-        else:
-            noise = discrete_gaussian(n, sigma_squared=event.sigma_squared, source=source)
+        noise = noise_of(event, n, source=source)
         censored = threshold.censored(row["exact"] + noise)
         gone = threshold.suppressed(censored)
         assert gone.mean() == pytest.approx(float(row["suppressed"]), abs=0.009)

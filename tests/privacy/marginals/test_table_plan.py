@@ -20,7 +20,6 @@ COLUMNS = tuple("abcdef")
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Clique, tuple[int, ...], list[Clique], list[Clique], int, int]:
-    """Columns, shape, cliques of factors, cliques asked for, cells of a block, seed."""
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=6)))
     columns = COLUMNS[: len(shape)]
     every = [clique for size in range(len(columns) + 1) for clique in combinations(columns, size)]

@@ -10,9 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
+from privacy.accounting.events import CountNoise, DiscreteLaplace
+from privacy.noise.discrete_gaussian import discrete_gaussian
+from privacy.noise.discrete_laplace import discrete_laplace
+from privacy.noise.random_bytes import RandomBytes
+
 FALSE_ALARM = 1e-9
 """The rate of each single decision below."""
 Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def noise_of(event: CountNoise, size: int, *, source: RandomBytes) -> NDArray[np.int64]:
+    if isinstance(event, DiscreteLaplace):
+        return discrete_laplace(size, inverse_scale=event.inverse_scale, source=source)
+    return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=source)
 
 
 def laplace_cdf(t: float) -> Cdf:
@@ -26,10 +37,8 @@ def laplace_cdf(t: float) -> Cdf:
 
 
 def gaussian_cdf(sigma: float) -> Cdf:
-    """P(X <= x), summed up; beyond sigma 10,000 by the normal distribution with x + 1/2.
-
-    The latter errs by at most the midpoint rule's error, max|phi'|/(24 sigma^2) < 2e-10, far below what n sees.
-    """
+    """P(X <= x), summed up; beyond sigma 10,000 by the normal distribution with x + 1/2. The latter errs by at most
+    the midpoint rule's error, max|phi'|/(24 sigma^2) < 2e-10, far below what n sees."""
     if sigma > 10_000:
         return lambda x: norm.cdf((x + 0.5) / sigma)
     reach = int(40 * sigma) + 2
@@ -93,8 +102,6 @@ def neighbours_p(draws: NDArray[np.int64], *, groups: int = 6) -> float:
 
 
 class ScriptedBytes:
-    """A source that hands out what a test wrote down, and refuses any other length."""
-
     security = "seeded"
 
     def __init__(self, *script: Sequence[int]) -> None:
@@ -107,8 +114,6 @@ class ScriptedBytes:
 
 
 class ConstantBytes:
-    """A broken source: the same byte forever."""
-
     security = "seeded"
 
     def __init__(self, value: int) -> None:
@@ -129,11 +134,9 @@ def word_bytes(*words: int) -> list[int]:
 
 
 def exp_minus_digits(x: Fraction, shift: int, share: Callable[[Fraction], Fraction]) -> int:
-    """floor(256^shift share(e^-x)) for an increasing `share`, from the exponential series in fractions alone.
-
-    For x > 0 the terms x^n/n! of e^-x alternate and fall once n > x, so that from there on consecutive partial
-    sums enclose e^-x. Add terms until both ends give the same whole number.
-    """
+    """floor(256^shift share(e^-x)) for an increasing `share`, from the exponential series in fractions alone. For x >
+    0 the terms x^n/n! of e^-x alternate and fall once n > x, so that from there on consecutive partial sums enclose
+    e^-x. Add terms until both ends give the same whole number."""
     term, total, n = Fraction(1), Fraction(1), 0
     while True:
         n += 1

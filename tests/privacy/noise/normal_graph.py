@@ -8,7 +8,6 @@ import mpmath
 
 
 def exact(value: Fraction) -> mpmath.mpf:
-    """A fraction to the precision that is set."""
     return mpmath.mpf(value.numerator) / value.denominator
 
 

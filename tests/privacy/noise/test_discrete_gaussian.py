@@ -32,14 +32,7 @@ from tests.privacy.noise.noise_statistics import (
 )
 
 N = 200_000
-SIGMAS = [
-    Fraction(1, 2),
-    Fraction(99, 100),
-    Fraction(1),
-    Fraction(7, 3),
-    Fraction(10),
-    Fraction(1000),
-]
+SIGMAS = [Fraction(1, 2), Fraction(99, 100), Fraction(1), Fraction(7, 3), Fraction(10), Fraction(1000)]
 
 
 def draw(sigma: Fraction, *, seed: int, n: int = N) -> NDArray[np.int64]:
@@ -144,11 +137,7 @@ def test_a_proposal_far_out_is_kept_only_by_bytes_of_zero() -> None:
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(
-    numerator=st.integers(1, 10**16),
-    denominator=st.integers(1, 10**4),
-    share=st.floats(0, 1),
-)
+@given(numerator=st.integers(1, 10**16), denominator=st.integers(1, 10**4), share=st.floats(0, 1))
 def test_the_float_is_within_the_margin_that_the_docstring_proves(
     numerator: int, denominator: int, share: float
 ) -> None:

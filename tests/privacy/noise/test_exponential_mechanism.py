@@ -36,10 +36,8 @@ def statistic(epsilon: Fraction, sensitivity: Fraction, assumed: float) -> float
 @pytest.mark.long
 @pytest.mark.stat
 def test_each_candidate_is_chosen_with_its_probability() -> None:
-    """n = 40,000 choices of 5, chi-square with 4 degrees of freedom: false alarm 1e-9.
-
-    The wrong case, an epsilon twice as large (the factor 2 forgotten), is found.
-    """
+    """n = 40,000 choices of 5, chi-square with 4 degrees of freedom: false alarm 1e-9. The wrong case, an epsilon
+    twice as large (the factor 2 forgotten), is found."""
     most = float(chi2.isf(FALSE_ALARM, len(SCORES) - 1))
     assert statistic(Fraction(1), Fraction(2), assumed=1.0) < most
     assert statistic(Fraction(1), Fraction(2), assumed=2.0) > most

@@ -39,7 +39,6 @@ CASES = [
 
 
 def geometric_cdf(t: float, below: int | None) -> Cdf:
-    """P(g <= x) = (1 - r^(x+1)) / (1 - r^below), from 0 to below - 1."""
     most = np.inf if below is None else below - 1
     whole = 1.0 if below is None else -np.expm1(-t * below)
     return lambda x: np.where(x < 0, 0.0, np.where(x >= most, 1.0, -np.expm1(-t * (np.maximum(x, -1) + 1)) / whole))

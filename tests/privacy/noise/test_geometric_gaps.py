@@ -85,9 +85,7 @@ def test_the_gaps_are_geometric_and_independent(t: Fraction, tau: int) -> None:
 @pytest.mark.stat
 def test_gaps_beyond_the_digits_are_as_frequent_as_they_should_be() -> None:
     """Exact binomial tests; n = 200,000, false-alarm rate 1e-9 (2 decisions): 2^J is reached by 119, 3/2 2^J by 3.
-
-    Without the quotient there would be none.
-    """
+    Without the quotient there would be none."""
     t, tau = Fraction(1), 6
     drawn, (bounds, p) = gaps(t, tau, seed=5), tail(t, tau)
     step = 1 << len(module._coins(bounds, int(2 * N / p)).digits)

@@ -24,8 +24,6 @@ def test_a_negative_number_of_units_is_refused() -> None:
 
 
 class Scripted:
-    """A source that hands out what a test says."""
-
     security = "seeded"
 
     def __init__(self, words: list[int]) -> None:
@@ -51,10 +49,8 @@ def test_a_coin_is_decided_by_the_last_of_its_bits() -> None:
 
 
 def test_coins_fall_as_often_as_they_should() -> None:
-    """stat: 200,000 keys of each of five sizes; two-sided binomial tests, false alarm 1e-9 each.
-
-    The same number of published keys is no plausible one for a chance of 10 % more.
-    """
+    """stat: 200,000 keys of each of five sizes; two-sided binomial tests, false alarm 1e-9 each. The same number of
+    published keys is no plausible one for a chance of 10 % more."""
     epsilon, delta, keys = Fraction(1, 2), Fraction(1, 100), 200_000
     chances = keep_chances(epsilon, delta)
     source = SeededBytes(20)

@@ -26,7 +26,6 @@ class WrittenBytes:
         self._bytes = np.frombuffer(b"".join(each.to_bytes(16, "big") for each in numbers), dtype=np.uint8)
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """Return them all."""
         assert size == self._bytes.size
         return self._bytes
 
@@ -46,10 +45,8 @@ def test_each_place_begins_exactly_at_its_chance() -> None:
 @pytest.mark.stat
 @pytest.mark.parametrize("rows", [1, 4, 9, 30])
 def test_counts_have_the_law(rows: int) -> None:
-    """n = 200,000; by DKW at alpha = 1e-9 no distribution function is off by more than 0.00732.
-
-    A threshold that is one row off is seen where it matters most: near the crossing chances differ by 0.2 a row.
-    """
+    """n = 200,000; by DKW at alpha = 1e-9 no distribution function is off by more than 0.00732. A threshold that is
+    one row off is seen where it matters most: near the crossing chances differ by 0.2 a row."""
     kept, noisy = noisy_key_counts(np.full(200_000, rows), law=LAW, source=SecureBytes())
     index = rows + LAW.least - noisy
     found = np.array([(index <= place).mean() for place in range(1, len(LAW.chances) + 1)])

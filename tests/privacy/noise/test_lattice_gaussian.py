@@ -11,13 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from privacy.noise.lattice_gaussian import (
-    LARGEST_STEPS,
-    LATTICE_BITS,
-    add_noise,
-    lattice_of,
-    on_lattice,
-)
+from privacy.noise.lattice_gaussian import LARGEST_STEPS, LATTICE_BITS, add_noise, lattice_of, on_lattice
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from privacy.noise.rounded_gaussian import BLOCK, rounded_gaussian

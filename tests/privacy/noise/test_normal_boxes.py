@@ -80,10 +80,8 @@ def test_boxes_of_a_density_a_thousandth_wider_would_not_fit() -> None:
 
 @pytest.mark.parametrize("deviation", [Fraction(1000, 3), Fraction(13, 10) * 2**20, Fraction(2**28)])
 def test_points_next_to_the_graph_are_decided_by_their_bits_and_by_no_fewer(deviation: Fraction) -> None:
-    """Heights one unit of their last bit below, at and above the graph, of 64, 128 and 192 bits, in five cells.
-
-    The bits at the graph leave it open; one unit less lies below; one more above. A y of as many bits is known too.
-    """
+    """Heights one unit of their last bit below, at and above the graph, of 64, 128 and 192 bits, in five cells. The
+    bits at the graph leave it open; one unit less lies below; one more above. A y of as many bits is known too."""
     boxes, generator = boxes_of(deviation), np.random.default_rng(1)
     middle = boxes.cells.size // 2
     for cell in (0, middle // 2, middle - 1, middle, middle + 40):

@@ -93,10 +93,8 @@ def test_the_expansion_of_a_fraction_is_its_long_division(p: Fraction) -> None:
 
 @pytest.mark.long
 def test_sampling_sixty_thousand_rows_takes_a_fraction_of_a_millisecond() -> None:
-    """The target is 0.3 ms; of 50 samples the least time of this thread is below it, though the machine be busy.
-
-    It takes 0.03 ms. A machine ten times as slow passes; a step of Python a row, 60,000 of them, does not.
-    """
+    """The target is 0.3 ms; of 50 samples the least time of this thread is below it, though the machine be busy. It
+    takes 0.03 ms. A machine ten times as slow passes; a step of Python a row, 60,000 of them, does not."""
     source, times = SecureBytes(), []
     for _ in range(50):
         start = thread_time()

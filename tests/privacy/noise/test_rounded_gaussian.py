@@ -107,10 +107,8 @@ def test_numpy_is_far_more_exact_than_the_margin_allows_for() -> None:
 
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28])
 def test_points_on_the_graph_are_decided_by_further_bits(deviation: Fraction) -> None:
-    """Heights that agree with the graph in 128 bits: 64 bits more of y and of the height decide, either way.
-
-    Bits of the height in the place of y's, or the other way round, would decide too early.
-    """
+    """Heights that agree with the graph in 128 bits: 64 bits more of y and of the height decide, either way. Bits of
+    the height in the place of y's, or the other way round, would decide too early."""
     boxes = boxes_of(deviation)
     bits = boxes.width_bits
     for cell, low in ((40, 5), (boxes.cells.size // 2, 9), (boxes.cells.size // 2 + 70, 3)):
@@ -227,9 +225,7 @@ def test_within_cells_and_between_them_the_masses_are_a_normals(deviation: Fract
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 8])
 def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction) -> None:
     """n = 1 million draws from caps, chi-square over quarters of cells against P - boxes, 1e-9; neighbours, lags too.
-
-    All points of slices, whether they lie below the graph or not, fail.
-    """
+    All points of slices, whether they lie below the graph or not, fail."""
     boxes, deviations = boxes_of(deviation), float(deviation)
     step = 1 << (boxes.width_bits - 2)
     edges = np.arange(-boxes.farthest, boxes.farthest + 1, step)
@@ -252,10 +248,8 @@ def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction) -> None:
 @pytest.mark.long
 @pytest.mark.stat
 def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
-    """n = 6 million numbers at s = 2^8: chi-square over 15^2 cells of pairs and 9^3 of triples, 1e-9 each.
-
-    Pairs of neighbours, of numbers a chunk apart, and of numbers that both come from caps. Copies fail.
-    """
+    """n = 6 million numbers at s = 2^8: chi-square over 15^2 cells of pairs and 9^3 of triples, 1e-9 each. Pairs of
+    neighbours, of numbers a chunk apart, and of numbers that both come from caps. Copies fail."""
     deviation = Fraction(2**8)
     drawn = rounded_gaussian(6_000_000, standard_deviation=deviation, source=SeededBytes(6))
     caps = module._from_caps(400_000, boxes_of(deviation), SeededBytes(10))
@@ -285,9 +279,7 @@ def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
 @pytest.mark.stat
 def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
     """About 3,000 pairs beyond 3.5 deviations, chi-square in 8 parts of float32's angle steps, false alarm 1e-9.
-
-    Float32 has multiples of 2^-21 between 4 and 2 pi; the old noise lies on these, and p is below 10^-100.
-    """
+    Float32 has multiples of 2^-21 between 4 and 2 pi; the old noise lies on these, and p is below 10^-100."""
     half = 1 << 15
 
     def p_value(blocks: list[NDArray[np.int64]], scale: float) -> float:
@@ -307,9 +299,8 @@ def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
 @pytest.mark.parametrize("multiplier", [Fraction(1), Fraction(100)])
 def test_no_pair_and_no_triple_of_outputs_is_out_of_reach_under_another_shift(multiplier: Fraction) -> None:
     """Outputs less random shifts are drawn from bytes that are worked out for them; the old noise cannot draw some.
-
-    300 outputs of one vector and 20 shifts of the length of one clipped gradient; pairs, triples, and all together.
-    """
+    300 outputs of one vector and 20 shifts of the length of one clipped gradient; pairs, triples, and all
+    together."""
     generator, size = np.random.default_rng(8), 300
     deviation = Fraction(3, 2) * 2**20
     boxes = boxes_of(deviation)

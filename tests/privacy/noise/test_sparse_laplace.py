@@ -38,13 +38,7 @@ from tests.privacy.noise.noise_statistics import FALSE_ALARM, laplace_cdf
 BLOCKS = 200_000
 BLOCK = 5
 CELLS = BLOCKS * BLOCK
-NOISE = [
-    (Fraction(1, 10), 1),
-    (Fraction(1, 10), 25),
-    (Fraction(1), 3),
-    (Fraction(3), 1),
-    (Fraction(1, 1000), 3000),
-]
+NOISE = [(Fraction(1, 10), 1), (Fraction(1, 10), 25), (Fraction(1), 3), (Fraction(3), 1), (Fraction(1, 1000), 3000)]
 Path = Callable[[Fraction, int, int], CellsAndValues]
 
 
@@ -76,7 +70,6 @@ def at_once(t: Fraction, tau: int, seed: int) -> CellsAndValues:
 
 
 def steps(t: Fraction, tau: int) -> tuple[int, int]:
-    """Two thresholds above tau: about one scale, and two."""
     return tau + 1 + int(2 / t), tau + max(1, int(1 / t))
 
 
@@ -225,11 +218,7 @@ def test_lowering_changes_nothing_that_was_seen() -> None:
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(
-    known=st.sets(st.integers(0, 40)),
-    cells=st.integers(41, 60),
-    chosen=st.sets(st.integers(0, 60)),
-)
+@given(known=st.sets(st.integers(0, 40)), cells=st.integers(41, 60), chosen=st.sets(st.integers(0, 60)))
 def test_a_rank_is_turned_into_the_code_of_that_free_cell(known: set[int], cells: int, chosen: set[int]) -> None:
     """Against a list of the free cells, whichever of the two lists is longer."""
     free = np.array([code for code in range(cells) if code not in known], np.int64)
@@ -278,12 +267,7 @@ def test_a_domain_without_an_empty_cell_is_the_dense_path() -> None:
 def test_the_table_shows_nothing_and_is_not_copied() -> None:
     """Only the public parameters are shown; what lies below the threshold does not leave the process."""
     drawn = SparseLaplace(
-        np.array([3]),
-        np.array([77]),
-        cells=10**12,
-        inverse_scale=Fraction(1),
-        threshold=500,
-        source=SecureBytes(),
+        np.array([3]), np.array([77]), cells=10**12, inverse_scale=Fraction(1), threshold=500, source=SecureBytes()
     )
     assert repr(drawn) == "SparseLaplace(cells=1000000000000, threshold=500)"
     assert not hasattr(drawn, "__dict__")

@@ -33,10 +33,8 @@ def statistic(rate: Fraction, assumed: float) -> float:
 @pytest.mark.long
 @pytest.mark.stat
 def test_each_run_is_chosen_with_its_probability() -> None:
-    """n = 10,000 choices of 6, chi-square with 5 degrees of freedom: false alarm 1e-9.
-
-    The wrong cases, a rate 10 % higher or lower, are found.
-    """
+    """n = 10,000 choices of 6, chi-square with 5 degrees of freedom: false alarm 1e-9. The wrong cases, a rate 10 %
+    higher or lower, are found."""
     threshold = float(chi2.isf(FALSE_ALARM, int((WEIGHTS > 0).sum()) - 1))
     assert statistic(RATE, float(RATE)) < threshold
     for wrong in (1.1, 0.9):

@@ -31,7 +31,6 @@ def shape(clique: Sequence[str]) -> tuple[int, ...]:
 def tables(
     rng: np.random.Generator, *, zeros: bool = False, cliques: Sequence[tuple[str, ...]] = CLIQUES
 ) -> list[NoisyTable]:
-    """Noisy tables of nobody in particular; with structural zeros in two of them."""
     made = []
     for number, clique in enumerate(cliques):
         values = rng.normal(20, 30, shape(clique))
@@ -211,11 +210,9 @@ def one_way(clique: tuple[str, ...], values: np.ndarray, name: str) -> np.ndarra
 @pytest.mark.stat
 def test_the_error_of_shared_margins_falls_as_the_least_squares_say() -> None:
     """Column a is in 3 of the 6 pairs, with b, c, d of 3, 4, 2 cells: its margins have variances 3 v, 4 v and 2 v.
-
     Their average by 1 / variance has 12/13 v. Over n = 2,000 draws the mean square of the margin's contrast (first
     cell minus second) is 2 x 12/13 v with a standard error of 3.2 %, measured; the bound of 26 % is eight of these,
-    false alarm below 1e-14. The wrong case, one table alone, is off by a factor of more than three.
-    """
+    false alarm below 1e-14. The wrong case, one table alone, is off by a factor of more than three."""
     rng = np.random.default_rng(4)
     truth, _ = town(rng)
     contrasts, alone = [], []
@@ -235,10 +232,8 @@ def test_the_error_of_shared_margins_falls_as_the_least_squares_say() -> None:
 @pytest.mark.stat
 def test_tables_refined_together_err_less_than_each_by_itself() -> None:
     """Over n = 60 towns the mean square error of all cells falls by a quarter and more, with simplex and without.
-
     Over 600 towns it fell to 0.57 of the raw tables' and 0.63 of the simplex tables', with a standard error of 0.011
-    for 60 of them; the bound is ten of these away, false alarm below 1e-15.
-    """
+    for 60 of them; the bound is ten of these away, false alarm below 1e-15."""
     rng = np.random.default_rng(5)
     squares = dict.fromkeys(("raw", "none", "alone", "together"), 0.0)
     for _ in range(60):

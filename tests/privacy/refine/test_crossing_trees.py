@@ -103,11 +103,9 @@ def test_counts_of_crossing_places_are_nearer_than_without_their_own_measurement
 @pytest.mark.long
 @pytest.mark.stat
 def test_intervals_of_both_trees_hold_their_rate_and_shorter_ones_are_found_out() -> None:
-    """n = 3,000 releases, a team, a region and a smallest place each: more than 92.5 % hold each.
-
-    With 95 % or more, at most 92.5 % hold with probability exp(-3000 KL(0.925, 0.95)) < 4e-8 (Chernoff), for three
-    cells below 1.2e-7. Intervals of 0.6 times the deviation hold about 85 %, and are found out.
-    """
+    """n = 3,000 releases, a team, a region and a smallest place each: more than 92.5 % hold each. With 95 % or more,
+    at most 92.5 % hold with probability exp(-3000 KL(0.925, 0.95)) < 4e-8 (Chernoff), for three cells below 1.2e-7.
+    Intervals of 0.6 times the deviation hold about 85 %, and are found out."""
     held = dict.fromkeys(((at, factor) for at in ("team", "region", "place") for factor in (1.0, 0.6)), 0)
     for seed in range(3000):
         first, other, exact = drawn(seed)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import variance
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.empirical_bayes import deconvolve, empirical_bayes, lattice, summaries
 from privacy.refine.posterior import expected_rmse, refine_posterior
@@ -19,6 +17,7 @@ from privacy.refine.risk import estimate_risk, refine_auto
 from privacy.refine.rounding import round_to_total
 from privacy.refine.simplex import project_simplex
 from privacy.refine.unbiased_risk import noise_covariance, reach_in_bins, unbiased_risk
+from tests.privacy.noise.noise_statistics import noise_of
 
 TENTH = DiscreteLaplace(Fraction(1, 10), (1,))
 ONE = DiscreteLaplace(Fraction(1), (1,))
@@ -26,12 +25,7 @@ GAUSSIAN = DiscreteGaussian(Fraction(100), (1,))
 
 
 def add_noise(truth: NDArray[np.int64], event: DiscreteLaplace | DiscreteGaussian, seed: int) -> NDArray[np.int64]:
-    source = SeededBytes(seed)
-    if isinstance(event, DiscreteLaplace):
-        noise = discrete_laplace(truth.size, inverse_scale=event.inverse_scale, source=source)
-    else:
-        noise = discrete_gaussian(truth.size, sigma_squared=event.sigma_squared, source=source)
-    return truth + noise.reshape(truth.shape)
+    return truth + noise_of(event, truth.size, source=SeededBytes(seed)).reshape(truth.shape)
 
 
 def sparse_truth(cells: int = 20_000) -> NDArray[np.int64]:

@@ -24,7 +24,6 @@ SIZES = [2, 3, 7]
 
 
 def aggregation(parents: tuple[NDArray[np.int64], ...]) -> list[NDArray[np.float64]]:
-    """The matrix of each level over the leaves."""
     matrices = [np.eye(parents[-1].size)]
     for parent in reversed(parents):
         sums = np.zeros((parent.max() + 1, parent.size))

@@ -107,10 +107,8 @@ def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: CountNo
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if half_width(event, 0.9) > 0])
 def test_no_interval_is_one_point_where_the_noise_hides_a_row(event: CountNoise) -> None:
-    """A zero is "0 to q", also where the noise fell far below 0: summed over all noise of cells with one row.
-
-    The wrong case is the interval of the negative value itself: a cell of one row has "0 to 0" there.
-    """
+    """A zero is "0 to q", also where the noise fell far below 0: summed over all noise of cells with one row. The
+    wrong case is the interval of the negative value itself: a cell of one row has "0 to 0" there."""
     support, weight = noise(event)
     noisy = 1 + support
     made = count_intervals(noisy, event)

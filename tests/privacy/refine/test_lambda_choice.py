@@ -34,7 +34,6 @@ def gaussian(variance: int) -> DiscreteGaussian:
 
 
 def add_noise(truth: NDArray[np.int64], event: CountNoise, seed: int) -> NDArray[np.int64]:
-    """Draw the event's noise from a seed."""
     source = SeededBytes(seed)
     if isinstance(event, DiscreteGaussian):
         drawn = discrete_gaussian(truth.size, sigma_squared=event.sigma_squared, source=source)
@@ -44,7 +43,6 @@ def add_noise(truth: NDArray[np.int64], event: CountNoise, seed: int) -> NDArray
 
 
 def city() -> NDArray[np.int64]:
-    """The paper's simulated mesh, eq. 15."""
     away = np.arange(64) - 32.0
     return np.floor(1000 * np.exp(-0.16 * (away[:, None] ** 2 + away[None, :] ** 2))).astype(np.int64)
 

@@ -50,10 +50,8 @@ def projected(noisy: Counts, event: CountNoise) -> NDArray[np.float64]:
 @pytest.mark.stat
 @pytest.mark.parametrize("told", [True, False], ids=["covariance", "as if independent"])
 def test_a_risk_is_that_of_wider_noise_whatever_the_covariance_of_the_noise(told: bool) -> None:
-    """n = 1500 draws of correlated noise; 4 standard errors, a false alarm in 1 of 16,000.
-
-    The wrong case draws splits as if cells were independent, and is off by more than 8.
-    """
+    """n = 1500 draws of correlated noise; 4 standard errors, a false alarm in 1 of 16,000. The wrong case draws
+    splits as if cells were independent, and is off by more than 8."""
     by_columns = np.array([40_000.0, 100.0, 100.0, 100.0])
     # The variance of a cell: each space has its share of the dimensions.
     cells = UNRELATED.size
@@ -74,11 +72,9 @@ def test_a_risk_is_that_of_wider_noise_whatever_the_covariance_of_the_noise(told
 @pytest.mark.long
 @pytest.mark.stat
 def test_auto_is_not_worse_than_no_refinement_where_empirical_bayes_is() -> None:
-    """n = 100 draws of each of three tables: RMSE at most 1 % above none's beyond three standard errors.
-
-    The wrong case: empirical Bayes, which `auto` was nearly always, is above it in two. A table whose columns are
-    unrelated gains a fifth.
-    """
+    """n = 100 draws of each of three tables: RMSE at most 1 % above none's beyond three standard errors. The wrong
+    case: empirical Bayes, which `auto` was nearly always, is above it in two. A table whose columns are unrelated
+    gains a fifth."""
     for truth in (np.array([[100, 200, 300, 400, 500, 600]]), np.array([[120, 260, 380], [500, 90, 610]])):
         mixed, alone = (excess(truth, way) for way in ("auto", "empirical_bayes"))
         assert mixed < 3 < alone

@@ -32,7 +32,6 @@ TABLES = [((True, True), 4.0), ((True, False), 2.0), ((False, False), 1.5)]
 
 
 def exact_levels(seed: int) -> list[NDArray[np.int64]]:
-    """Made-up counts of each level that add up."""
     smallest = np.random.default_rng(seed).integers(0, 20, (SIZES[-1], *SHAPE))
     middle = np.add.reduceat(smallest, [0, 2, 3], axis=0)
     return [middle.sum(axis=0, keepdims=True), middle, smallest]
@@ -42,7 +41,6 @@ ROWS = (False, False)
 
 
 def margin_of(exact: NDArray[np.int64], kept: tuple[bool, ...]) -> PublicMargin:
-    """The public margin of the places of a level."""
     left_out = tuple(axis for axis, own in enumerate(kept, start=1) if not own)
     return PublicMargin(kept, exact.sum(axis=left_out).reshape(exact.shape[0], -1))
 
@@ -50,7 +48,6 @@ def margin_of(exact: NDArray[np.int64], kept: tuple[bool, ...]) -> PublicMargin:
 def measured(
     seed: int, totals_at: tuple[int, ...], *, left_out: bool = False, kept: tuple[bool, ...] = ROWS
 ) -> MeasuredSpine:
-    """Measure all tables at all levels, or leave the table of all columns out in the middle."""
     levels, random = exact_levels(seed), np.random.default_rng(seed + 1)
     tables = []
     for number, exact in enumerate(levels):
@@ -179,7 +176,6 @@ def test_counts_are_whole_add_up_and_keep_public_margins(totals_at: tuple[int, .
 
 
 def added_to_parents(counts: NDArray[np.int64], level: int) -> NDArray[np.int64]:
-    """The counts of the places above."""
     starts = np.searchsorted(PARENTS[level - 1], np.arange(SIZES[level - 1]))
     return np.asarray(np.add.reduceat(counts, starts, axis=0))
 
@@ -226,11 +222,9 @@ def test_families_are_projected_on_the_nearest_values() -> None:
 @pytest.mark.long
 @pytest.mark.stat
 def test_intervals_hold_their_rate_and_shorter_ones_are_found_out() -> None:
-    """n = 3,000 releases, one cell of the middle level each: more than 92.5 % hold it.
-
-    With 95 % or more, at most 92.5 % hold with probability exp(-3000 KL(0.925, 0.95)) < 4e-8 (Chernoff). Intervals of
-    0.6 times the deviation hold about 85 %, and are found out.
-    """
+    """n = 3,000 releases, one cell of the middle level each: more than 92.5 % hold it. With 95 % or more, at most
+    92.5 % hold with probability exp(-3000 KL(0.925, 0.95)) < 4e-8 (Chernoff). Intervals of 0.6 times the deviation
+    hold about 85 %, and are found out."""
     held = {1.0: 0, 0.6: 0}
     for seed in range(3000):
         spine, exact = measured(seed, (1,)), exact_levels(seed)[1].reshape(3, -1)

@@ -35,20 +35,17 @@ class Tree:
         self.exact = self.upwards(self.random.integers(0, most, (size, CELLS)) * smallest, np.add)
 
     def upwards(self, values: NDArray[np.generic], by: np.ufunc) -> list[NDArray[np.generic]]:
-        """Put the smallest places together to larger ones."""
         found = [values]
         for parent in reversed(self.parents):
             found.insert(0, by.reduceat(found[0], np.flatnonzero(np.diff(parent, prepend=-1)), axis=0))
         return found
 
     def margin(self, level: int, kept: tuple[bool, ...]) -> PublicMargin:
-        """The exact counts of a level by some columns."""
         left_out = tuple(axis for axis, own in enumerate(kept, start=1) if not own)
         counts = self.exact[level].reshape(-1, *SHAPE).sum(axis=left_out)
         return PublicMargin(kept, counts.reshape(counts.shape[0], -1))
 
     def measured(self, margins: dict[int, PublicMargin], *, variance: float) -> MeasuredSpine:
-        """Noisy counts of all cells at every level."""
         tables = []
         for exact in self.exact:
             noisy = np.rint(exact + self.random.normal(0, variance**0.5, exact.shape)).astype(np.int64)
@@ -61,9 +58,7 @@ class Tree:
 @pytest.mark.parametrize("deepest", [1, 2, 3])
 def test_exact_counts_and_zeros_that_differ_hold_together(deepest: int, kept: tuple[bool, ...]) -> None:
     """In forty trees with much noise: no negative count, no impossible one, all adds up, every public count is exact.
-
-    Counts above the smallest level with public ones may have fewer columns.
-    """
+    Counts above the smallest level with public ones may have fewer columns."""
     for seed in range(40):
         tree = Tree(seed)
         margins = {deepest: tree.margin(deepest, kept), deepest - 1: tree.margin(deepest - 1, (False, False))}
@@ -115,11 +110,8 @@ def test_any_estimates_have_counts(seed: int, away: float) -> None:
 
 
 def test_counts_of_large_places_are_as_near_as_their_estimates() -> None:
-    """Mean squared error of the whole over 60 releases: within 2 % of its estimate's.
-
-    60 places of three patterns: sums over them alone would err by sqrt(61) times as much, since noise in impossible
-    cells would be lost.
-    """
+    """Mean squared error of the whole over 60 releases: within 2 % of its estimate's. 60 places of three patterns:
+    sums over them alone would err by sqrt(61) times as much, since noise in impossible cells would be lost."""
     parents = (np.zeros(60, dtype=np.int64),)
     before, after = 0.0, 0.0
     for seed in range(60):

@@ -48,10 +48,8 @@ def test_clipping_and_rescaling_is_the_baseline_lm() -> None:
 def test_the_iteration_converges_to_the_closed_form_from_any_start(
     values: NDArray[np.int64], total: int, lambda_: float, seed: int
 ) -> None:
-    """A second derivation: β ← the projection of v + λβ (eq. 12 and 13) contracts by λ, and ends at eq. 14.
-
-    The bound on the distance holds, and the closed form itself is a fixed point.
-    """
+    """A second derivation: β ← the projection of v + λβ (eq. 12 and 13) contracts by λ, and ends at eq. 14. The bound
+    on the distance holds, and the closed form itself is a fixed point."""
     closed = negative_l2(values, total, lambda_=lambda_)
     start = np.random.default_rng(seed).dirichlet(np.full(values.size, 0.2)) * total
     point, distance = start, np.inf

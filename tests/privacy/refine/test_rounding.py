@@ -19,13 +19,11 @@ LARGE = 300_000
 
 
 def on_the_simplex(parts: list[int], total: int) -> NDArray[np.float64]:
-    """Scale parts to a total."""
     weights = np.array(parts)
     return weights * (total / weights.sum()) if weights.sum() > 0 else np.full(weights.size, total / weights.size)
 
 
 def by_sorting(values: NDArray[np.float64], total: int) -> NDArray[np.int64]:
-    """Largest remainders by a stable sort: the second derivation."""
     whole = np.floor(values).astype(np.int64)
     order = np.argsort(-(values - np.floor(values)), kind="stable")
     whole[order[: total - int(whole.sum())]] += 1

@@ -20,7 +20,6 @@ LARGE = 700_000
 
 
 def exact_theta(values: list[int], total: int) -> Fraction:
-    """Eq. 9 and 10 in fractions."""
     descending = sorted(values, reverse=True)
     candidates = [Fraction(sum(descending[:j]) - total, j) for j in range(1, len(values) + 1)]
     return [theta for value, theta in zip(descending, candidates, strict=True) if value > theta][-1]
@@ -44,7 +43,6 @@ def mesh(kind: str, seed: int = 1) -> tuple[NDArray[np.int64], int]:
 
 
 def by_sorting(values: NDArray[np.int64], total: int) -> float:
-    """Eq. 9 and 10 in numpy."""
     descending = np.sort(values)[::-1]
     thetas = (np.cumsum(descending) - total) / np.arange(1, values.size + 1)
     return float(thetas[np.flatnonzero(descending > thetas)[-1]])

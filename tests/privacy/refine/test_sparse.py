@@ -50,12 +50,7 @@ def refine(
     full: FullTable, total: float, *, threshold: int, lambda_: float = 0.0, least: int = 1, t: Fraction = T
 ) -> SparseRefined:
     return sparse_negative_l2(
-        full.at(threshold),
-        total,
-        lambda_=lambda_,
-        lower=full.lower,
-        excess=laplace_excess(t),
-        least_threshold=least,
+        full.at(threshold), total, lambda_=lambda_, lower=full.lower, excess=laplace_excess(t), least_threshold=least
     )
 
 

@@ -44,8 +44,6 @@ def noisy_table(t: str, seed: int) -> NDArray[np.int64]:
 
 
 def drawn(noisy: NDArray[np.int64], depth: Depth) -> SparseTable:
-    """Draw a table that is known whole as a grant does."""
-
     def at(threshold: int) -> SparseTable:
         codes = np.flatnonzero(noisy >= threshold)
         return SparseTable(codes, noisy[codes], threshold, noisy.size)

@@ -32,7 +32,6 @@ def add_noise(truth: NDArray[np.int64], epsilon: str, seed: int) -> NDArray[np.i
 
 
 def city() -> NDArray[np.int64]:
-    """The paper's mesh: eq. 15 with peak 1000, 64 x 64, 3.3 % populated."""
     squares = (np.arange(64) - 32.0) ** 2
     density = np.exp(-0.16894873 * (squares[:, None] + squares))
     return np.asarray(np.rint(1000 * density), dtype=np.int64)

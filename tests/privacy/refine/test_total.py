@@ -101,10 +101,8 @@ def excess(errors: NDArray[np.float64]) -> tuple[float, float]:
 @pytest.mark.stat
 @pytest.mark.parametrize("cells", [2, 3, 6, 12, 100, 3000])
 def test_refining_is_never_worse_than_not_refining(cells: int) -> None:
-    """n = 300 draws of each of 20 cases a size: five tables, ε from 0.01 to 10.
-
-    A false alarm needs a mean 6 standard errors above 0 where it is 0 or less: below 1e-8 for each of 120 cases.
-    """
+    """n = 300 draws of each of 20 cases a size: five tables, ε from 0.01 to 10. A false alarm needs a mean 6 standard
+    errors above 0 where it is 0 or less: below 1e-8 for each of 120 cases."""
     for scale in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)):
         for name, truth in tables(cells).items():
             errors, ratio = excess(squared_errors(truth, scale, 300 if cells < 1000 else 40, None))
@@ -167,10 +165,8 @@ def several(truths: list[Counts], inverse_scale: Fraction, draws: int, *, forced
 @pytest.mark.stat
 @pytest.mark.parametrize("cells", [(2, 6), (6, 6), (12, 12, 12), (16,) * 6, (2, 100)], ids=str)
 def test_no_release_of_several_tables_is_worse_than_not_refining(cells: tuple[int, ...]) -> None:
-    """n = 100 draws of each of 16 cases: four kinds of tables with the same rows, ε from 0.1 to 10 per table.
-
-    A false alarm needs a mean 6 standard errors above 0 where it is 0 or less: below 1e-8 for each of 80 cases.
-    """
+    """n = 100 draws of each of 16 cases: four kinds of tables with the same rows, ε from 0.1 to 10 per table. A false
+    alarm needs a mean 6 standard errors above 0 where it is 0 or less: below 1e-8 for each of 80 cases."""
     for scale in (Fraction(1, 10), Fraction(1), Fraction(3), Fraction(10)):
         for name in ("full", "half", "falling", "one"):
             truths = [tables(each)[name] for each in cells]
@@ -194,10 +190,8 @@ def test_tables_of_whole_numbers_forced_onto_one_total_are_worse(cells: tuple[in
 @pytest.mark.stat
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(3)], ids=str)
 def test_moving_onto_the_average_adds_what_the_derivation_says(scale: Fraction) -> None:
-    """n = 40,000 draws of two full tables of 6 cells: on average -2 (n v - V) / n + D² / n + r (1 - r / n).
-
-    Within 6 standard errors, a false alarm below 1e-8 for each of 2 cases; without the rounding it is off by more.
-    """
+    """n = 40,000 draws of two full tables of 6 cells: on average -2 (n v - V) / n + D² / n + r (1 - r / n). Within 6
+    standard errors, a false alarm below 1e-8 for each of 2 cases; without the rounding it is off by more."""
     event, cells, draws = DiscreteLaplace(scale, (1,)), 6, 40_000
     drawn = discrete_laplace(draws * 2 * cells, inverse_scale=scale, source=SeededBytes(18_16))
     noisy = drawn.reshape(draws, 2, cells)
@@ -219,7 +213,6 @@ def test_moving_onto_the_average_adds_what_the_derivation_says(scale: Fraction) 
 
 
 def standard_errors(values: NDArray[np.float64]) -> float:
-    """The mean, in standard errors of it."""
     return float(values.mean() / (values.std() / sqrt(values.size)))
 
 

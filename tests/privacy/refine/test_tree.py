@@ -95,7 +95,6 @@ def test_levels_that_do_not_fit_are_refused() -> None:
 
 
 def truth(size: int) -> NDArray[np.int64]:
-    """A sparse mesh with clusters, as populations have."""
     rng = np.random.default_rng(20)
     counts = np.zeros((size, size), np.int64)
     for _ in range(12):
@@ -139,9 +138,7 @@ def released(counts: NDArray[np.int64], epsilon: Fraction, seed: int) -> list[li
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1)])
 def test_the_coarse_sums_err_less_than_those_of_a_flat_release_of_the_same_cost(epsilon: Fraction) -> None:
     """64 x 64, 8 fixed seeds: RMSE of the 4, 16 and 64 coarsest cells at most half of what summing a flat table errs.
-
-    Measured: 0.07 to 0.26.
-    """
+    Measured: 0.07 to 0.26."""
     errors = np.zeros((2, 3))
     for seed in range(8):
         exact, ours, flat = released(truth(64), epsilon, seed)
@@ -152,7 +149,6 @@ def test_the_coarse_sums_err_less_than_those_of_a_flat_release_of_the_same_cost(
 
 
 def tables(size: int) -> dict[str, NDArray[np.int64]]:
-    """Meshes that are full, half empty, with everybody in one cell, and with clusters."""
     place = np.indices((size, size)).sum(axis=0)
     return {
         "full": np.full((size, size), 1000),
@@ -166,9 +162,7 @@ def tables(size: int) -> dict[str, NDArray[np.int64]]:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1)])
 def test_no_level_errs_more_than_it_did_when_it_was_measured(name: str, epsilon: Fraction) -> None:
     """8 x 8 in three levels, 40 draws from a fixed seed: RMSE of each level over that of its own noisy counts.
-
-    Measured: 0.25 to 0.94. Where noise is below a row, rounding to whole numbers errs more (docs/tables.md).
-    """
+    Measured: 0.25 to 0.94. Where noise is below a row, rounding to whole numbers errs more (docs/tables.md)."""
     counts, source = tables(8)[name], SeededBytes(18)
     contract = mesh(*counts.shape)
     levels = levels_of(MESH, contract)

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots import shared_scan
@@ -22,18 +21,11 @@ from privacy.snapshots import snapshot_counts as counts_module
 from privacy.snapshots.snapshot_counts import SnapshotCounts
 from tests.source_folders import FOLDERS, ROOT
 
-ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
 
 
 @pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ADULT)
-
-
-@pytest.fixture(scope="module")
 def codes(contract: Contract) -> dict[str, np.ndarray]:
-    """Random codes for all columns, 500 rows."""
     random = np.random.default_rng(3)
     return {column.name: random.integers(0, column.size, 500) for column in contract.columns}
 
@@ -49,7 +41,6 @@ def table(tmp_path: Path, contract: Contract, codes: dict[str, np.ndarray]) -> P
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[tuple[str, ...]]]]:
-    """The cliques of each scan that was made, in order."""
     made: list[list[tuple[str, ...]]] = []
     real = shared_scan.count_marginals
 

@@ -15,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sums import LoneSum, ValueMoments, moments_of
 from privacy.private_table import PrivateTable
@@ -23,7 +22,6 @@ from privacy.snapshots import snapshot_sums as sums_module
 from privacy.snapshots.offset_scan import sum_offsets
 from privacy.snapshots.snapshot_sums import SnapshotSums
 
-ADULT = Path(__file__).parents[3] / "examples" / "adult" / "adult.odcs.yaml"
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
 ADDENDS = (
     ValueLattice("age", Decimal(17), Decimal(90), Decimal(1), counts_missing=True),
@@ -31,11 +29,6 @@ ADDENDS = (
     ValueLattice('of "quotes"', Decimal(0), Decimal(10**9), Decimal(1), counts_missing=True),
 )
 ROWS = 700
-
-
-@pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ADULT)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +60,6 @@ def stored(path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]]) -
 def brute_force(
     contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], addends: ValueLattice
 ) -> NDArray[np.int64]:
-    """Row by row, as the module's docstring says; no array is added to another."""
     exact = np.zeros((*contract.shape(clique), addends.parts), dtype=np.int64)
     for place in range(len(next(iter(rows.values())))):
         cell, offset = tuple(int(rows[name][place]) for name in clique), int(rows[addends.name][place])
@@ -176,7 +168,6 @@ FORMS: tuple[LoneSum | ValueMoments, ...] = (
 def one_by_one(
     contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...], form: LoneSum | ValueMoments
 ) -> NDArray[np.int64]:
-    """Row by row, in whole numbers of any size."""
     exact = np.zeros((*contract.shape(clique), form.parts), dtype=np.int64)
     width = form.lattice.width
     for place in range(len(next(iter(rows.values())))):

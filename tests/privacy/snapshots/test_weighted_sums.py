@@ -12,13 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.domains.addends import Addends, WeightedCount
 from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_trees import ValueTree
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_sums import SnapshotSums
-from tests.privacy.snapshots.test_snapshot_sums import ADULT, stored
+from tests.privacy.snapshots.test_snapshot_sums import stored
 
 Rows = dict[str, NDArray[np.int64]]
 WEIGHT = ValueLattice('of "people"', Decimal(0), Decimal(7), Decimal("0.5"), counts_missing=True)
@@ -35,11 +34,6 @@ ADDENDS: tuple[Addends, ...] = (
 )
 CLIQUES = [(), ("sex",), ("income", "education")]
 ROWS = 400
-
-
-@pytest.fixture(scope="module")
-def contract() -> Contract:
-    return load_contract(ADULT)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +60,6 @@ def weight_of(rows: Rows, place: int, weight: ValueLattice | None) -> int:
 
 
 def handed_out(rows: Rows, place: int, addends: Addends) -> NDArray[np.int64]:
-    """What one row adds to the numbers of its cell."""
     weight, parts = weight_of(rows, place, addends.weight), np.zeros(addends.parts, dtype=np.int64)
     if isinstance(addends, WeightedCount):
         parts[0] = weight

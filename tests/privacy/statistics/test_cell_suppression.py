@@ -30,10 +30,7 @@ PAY = ValueLattice("pay", Decimal(0), Decimal(4), Decimal(1), False)
 WEIGHT = ValueLattice("w", Decimal(0), Decimal(9), Decimal(1), False)
 RULE = MinimumFrequency.model_validate({"k": 12, "t": "auto", "at_most": "0.05"})
 N = 40_000
-ADDENDS: dict[str, Addends] = {
-    "sums": AGE,
-    "moments": moments_of(AGE, 1),
-}
+ADDENDS: dict[str, Addends] = {"sums": AGE, "moments": moments_of(AGE, 1)}
 TABLE: dict[str, Addends] = {
     "sums": AGE,
     "moments": moments_of(PAY, 1),
@@ -44,7 +41,6 @@ TABLE: dict[str, Addends] = {
 
 
 def event_of(addends: Addends, family: str, times: Fraction = Fraction(1)) -> CountNoise:
-    """Noise of about two rows for each number, times so much."""
     move = max(addends.row_moves)
     if family == "laplace":
         return DiscreteLaplace(Fraction(1, 2 * move) / times, (move,))
@@ -52,14 +48,12 @@ def event_of(addends: Addends, family: str, times: Fraction = Fraction(1)) -> Co
 
 
 def numbers_of(addends: Addends, rows: int) -> NDArray[np.int64]:
-    """The exact numbers of one cell whose rows all lie at the upper end."""
     cell = np.zeros(addends.parts, dtype=np.int64)
     cell[0] = rows * addends.whole  # type: ignore[union-attr]
     return cell
 
 
 def noise_of(noise: CountNoise, parts: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """N releases of the noise of one cell."""
     shape = N, parts
     if isinstance(noise, DiscreteLaplace):
         chance = 1 - np.exp(-float(noise.inverse_scale))
@@ -77,11 +71,9 @@ def published_share(addends: Addends, event: CountNoise, noise: CountNoise, rows
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 @pytest.mark.parametrize("what", ADDENDS)
 def test_a_cell_below_k_is_published_no_more_often_than_stated(what: str, family: str) -> None:
-    """With k - 1 rows, at most at 0.05 of 40,000 releases, plus 0.02: by Hoeffding a false alarm in 1e-13.
-
-    It is not far below either, since t is whole. With noise half as large again, which the threshold does not know,
-    it is found out.
-    """
+    """With k - 1 rows, at most at 0.05 of 40,000 releases, plus 0.02: by Hoeffding a false alarm in 1e-13. It is not
+    far below either, since t is whole. With noise half as large again, which the threshold does not know, it is found
+    out."""
     addends = ADDENDS[what]
     event = event_of(addends, family)
     share = published_share(addends, event, event, RULE.k - 1)
@@ -113,10 +105,8 @@ def told_of_table(rule: MinimumFrequency, family: str) -> dict[str, Any]:
 @pytest.mark.stat
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 def test_all_draws_of_a_table_together_keep_to_the_probability(family: str) -> None:
-    """With k - 1 rows, any of four draws publishes a cell at most at 0.05 of 40,000 releases, plus 0.02.
-
-    By Hoeffding a false alarm in 1e-13. If each draw had 0.05 for itself it would be found out.
-    """
+    """With k - 1 rows, any of four draws publishes a cell at most at 0.05 of 40,000 releases, plus 0.02. By Hoeffding
+    a false alarm in 1e-13. If each draw had 0.05 for itself it would be found out."""
     assert 0.01 <= published_by_any(shared(RULE), family, RULE.k - 1) <= 0.07
     assert published_by_any(RULE, family, RULE.k - 1) > 0.09
 
@@ -125,9 +115,7 @@ def test_all_draws_of_a_table_together_keep_to_the_probability(family: str) -> N
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 def test_what_is_stated_of_a_table_bounds_what_happens_in_any_of_its_draws(family: str) -> None:
     """Of the t that auto finds and of written ones; 40,000 releases and 0.02: by Hoeffding a false alarm in 1e-13.
-
-    Where the sum of the chances is small, it is also within 0.1 of what happens.
-    """
+    Where the sum of the chances is small, it is also within 0.1 of what happens."""
     for t in ("auto", 0, 4, 9):
         rule = RULE if t == "auto" else MinimumFrequency.model_validate({"k": 12, "t": t})
         told = told_of_table(rule, family)

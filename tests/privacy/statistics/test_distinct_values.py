@@ -23,7 +23,6 @@ FALSE_ALARM = 1e-9
 
 
 def published(counted: DistinctCount, noise: Noise, rows: int, *, scale: int = 1) -> Columns:
-    """Publish so many releases of a table of these cells; `scale` times as much noise as is stated."""
     name = "units" if counted.column is None else "distinct_age"
     of = ["units"] if counted.column is None else [{"distinct": "age"}]
     table = StatisticsTable.model_validate({"by": ["ward", "floor"], "of": of})

@@ -26,7 +26,6 @@ FALSE_ALARM = 1e-10
 
 
 def event_of(largest: int, noise: LaplaceNoise | GaussianNoise) -> CountNoise:
-    """The noise of a weight that is weighted by itself."""
     weight = ValueLattice("w", Decimal(0), Decimal(largest), Decimal(1), False)
     return cell_sum_event(noise, replace(weight, weight=weight), adjacency="add_remove", rows_per_unit=1)
 
@@ -46,10 +45,8 @@ def samples(largest: int) -> list[NDArray[np.int64]]:
 def test_intervals_hold_in_every_size_and_would_not_with_a_fifth_of_the_noise_stated(
     noise: LaplaceNoise | GaussianNoise, largest: int
 ) -> None:
-    """stat: n = 2,000 releases of seven cells, exact binomial, false alarm 1e-10 each: below 1e-8 in all.
-
-    The noise of one cell, five times as large as stated, must fail in some cell.
-    """
+    """stat: n = 2,000 releases of seven cells, exact binomial, false alarm 1e-10 each: below 1e-8 in all. The noise
+    of one cell, five times as large as stated, must fail in some cell."""
     event = event_of(largest, noise)
     few, wrong = binom.ppf(FALSE_ALARM, RELEASES, 0.95), []
     drawn = SampledNoise(SeededBytes(2)).integers(2 * RELEASES, event=event).reshape(2, RELEASES)

@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.statistics.estimates import (
-    Estimates,
-    bounded_estimates,
-    estimate_counts,
-    estimate_means,
-    estimate_sums,
-)
+from privacy.statistics.estimates import Estimates, bounded_estimates, estimate_counts, estimate_means, estimate_sums
 from privacy.statistics.noise_quantiles import quantile
 
 LOW, HIGH = Fraction(-10), Fraction(90)
@@ -73,7 +67,6 @@ class Cells:
         return np.count_nonzero(inside, axis=1)
 
     def estimates(self, confidence: float) -> dict[str, tuple[Estimates, np.ndarray]]:
-        """Every statistic with its truth."""
         noise = {"width": self.width, "event": self.event, "confidence": confidence}
         scale = {"low": LOW, "high": HIGH, **noise}
         step = float(HIGH - LOW) / self.width
@@ -113,11 +106,9 @@ def simulate(kind: str, epsilon: Fraction, width: int, *, repeats: int = REPEATS
 @pytest.mark.stat
 @pytest.mark.parametrize(("kind", "epsilon", "width"), CASES)
 def test_intervals_cover_the_truth_as_often_as_stated(kind: str, epsilon: Fraction, width: int) -> None:
-    """n = 4000 per cell and statistic, exact binomial, false-alarm rate 1e-10 each, below 2e-7 in all.
-
-    Intervals at 90 % must fail: the sums and counts wherever a table of the noise is fine enough to tell, and the
-    means of 1000 rows and more with half the values at each end, where the noise is small beside them.
-    """
+    """n = 4000 per cell and statistic, exact binomial, false-alarm rate 1e-10 each, below 2e-7 in all. Intervals at
+    90 % must fail: the sums and counts wherever a table of the noise is fine enough to tell, and the means of 1000
+    rows and more with half the values at each end, where the noise is small beside them."""
     cells = simulate(kind, epsilon, width)
     for name, (estimates, truth) in cells.estimates(0.95).items():
         assert np.min(cells.covered(estimates, truth)) >= FEWEST, name
@@ -204,10 +195,8 @@ def test_intervals_contain_their_value_and_widen_with_the_confidence(
 
 @pytest.mark.parametrize("event", [declared("laplace", Fraction(1), 20), declared("laplace", Fraction(1), 10**6)])
 def test_the_interval_of_a_mean_is_the_hull_of_every_share_that_the_noise_allows(event: CountNoise) -> None:
-    """By trying 641 shares: those within the exact quantile lie inside, and those within 1.1 of it reach the ends.
-
-    A sum below 0 is taken as 0: so the ends are those of possible sums, and all that the raw ones allow lies inside.
-    """
+    """By trying 641 shares: those within the exact quantile lie inside, and those within 1.1 of it reach the ends. A
+    sum below 0 is taken as 0: so the ends are those of possible sums, and all that the raw ones allow lies inside."""
     unit = round(1 / event.inverse_scale)
     sums = np.array([-8, -3, -1, 0, 1, 2, 4, 9, 30, 200]) * unit
     above, below = (grid.ravel() for grid in np.meshgrid(sums, sums))

@@ -27,7 +27,6 @@ RARE = 1e-9
 
 
 def exact(moments: ValueMoments, offsets: NDArray[np.int64], missing: int = 0) -> NDArray[np.int64]:
-    """What rows add up to, in whole numbers of any size."""
     width, whole = moments.lattice.width, moments.whole
     ends = [
         sum(int(away) ** 2 * whole // width**2 for away in far) for far in (width - offsets.astype(object), offsets)

@@ -152,10 +152,8 @@ HUGE = [laplace("1e-12"), laplace("1e-4"), gaussian("1e24"), gaussian("1e8")]
 @pytest.mark.parametrize("event", HUGE, ids=lambda event: event.kind + str(float(next(iter(vars(event).values())))))
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 0.7], [3.0, 3.0, 3.0], [1.0, 1.0, 0.2], [1e9, 1.0, 1e-9]])
 def test_large_noise_stays_within_the_quantile_as_often_as_stated(event: CountNoise, weights: list[float]) -> None:
-    """n = 200,000, exact binomial, false-alarm rate 1e-10 on either side of 20 decisions; 10 % less must fail.
-
-    The continuous law stands for the discrete one: within 1 of it, which is a relative 10^-4 at most.
-    """
+    """n = 200,000, exact binomial, false-alarm rate 1e-10 on either side of 20 decisions; 10 % less must fail. The
+    continuous law stands for the discrete one: within 1 of it, which is a relative 10^-4 at most."""
     rows = 200_000
     sizes = np.abs(simulated(event, (rows, len(weights)), seed=7) @ np.array(weights))
     bound = quantile(event, weights, 0.95)

@@ -148,28 +148,25 @@ def test_a_table_of_very_many_columns_can_be_made_and_its_counts_are_an_average_
     assert count_error(plan.draws) == count_error(plan.draws[:16]) < count_error(plan.draws[:15])
 
 
-def test_what_cannot_be_made_fails_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers of one cell are made of nothing when a release is planned."""
-    product, plan = planned()
+@pytest.mark.parametrize(
+    ("terms", "module", "maker"),
+    [
+        ({}, table_values_module, "estimate_means"),
+        ({"refine": {"method": "simplex"}}, refined_counts_module, "negative_l2"),
+    ],
+)
+def test_what_cannot_be_made_fails_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch, terms: Any, module: Any, maker: str
+) -> None:
+    """The numbers of one cell, and a refinement where one is asked for, are made of nothing when it is planned."""
+    product, plan = planned(**terms)
     rehearse(product, plan)
 
     def broken(*parts: object, **terms: object) -> None:
         raise OverflowError("no such number")
 
-    monkeypatch.setattr(table_values_module, "estimate_means", broken)
-    with pytest.raises(OverflowError):
+    monkeypatch.setattr(module, maker, broken)
+    with pytest.raises(OverflowError, match="no such number"):
         rehearse(product, plan)
-
-
-def test_refined_counts_are_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refinement that cannot be made fails before the charge, and so does one of large noise."""
-    product, plan = planned(refine={"method": "simplex"})
-    rehearse(product, plan)
-
-    def broken(*parts: object, **terms: object) -> None:
-        raise ValueError("no such counts")
-
-    monkeypatch.setattr(refined_counts_module, "negative_l2", broken)
-    with pytest.raises(ValueError, match="no such counts"):
-        rehearse(product, plan)
-    rehearse(*planned())
+    if terms:
+        rehearse(*planned())

@@ -24,7 +24,6 @@ ALONE = "[{by: [], of: [count, {quantiles: [0.25, 0.5], of: age, method: tree}]}
 
 
 def planned(scenario: StatisticsScenario, folder: Path) -> tuple[StatisticsPlan, tuple[StatisticsDraw, ...]]:
-    """Plan a release of one table; return its draws with it."""
     spec, _, plan, ledger = scenario.prepared_of(folder, StatisticsPlan)
     ledger.close()
     (table,) = statistics_product(spec.product).tables

@@ -27,7 +27,6 @@ def choices(width: int, *shares: str, low: int = 0) -> QuantileChoices:
 
 
 def distance(rows: Rows, share: Fraction, offset: int, ends: tuple[int | None, int | None]) -> Fraction:
-    """The distance of one candidate, as the derivation has it."""
     below, upper, rank = int(rows[:offset].sum()), int(rows[: offset + 1].sum()), share * int(rows.sum())
     found = Fraction(0)
     if offset != ends[0]:
@@ -42,7 +41,6 @@ def weight(own: QuantileChoices, offset: int) -> int:
 
 
 def logs(own: QuantileChoices, rows: Rows, base: Fraction) -> dict[tuple[int, ...], float]:
-    """The log-probability of each output, candidate by candidate."""
     found, width = {}, own.lattice.width
     for output in product(range(width + 1), repeat=own.parts):
         known: dict[int | None, int | None] = {None: None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import ceil
 from typing import Any
@@ -19,13 +20,13 @@ from contracts.domains.value_trees import ValueTree
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import variance
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.statistics import quantiles
 from privacy.statistics.quantiles import estimate_quantiles, rank_bounds, tree_count_error, tree_counts
+from tests.privacy.noise.noise_statistics import noise_of
 
 SOURCE = SeededBytes(41)
+noise = partial(noise_of, source=SOURCE)
 DRAWS = 2000
 SHARES = (Decimal("0.1"), Decimal("0.5"), Decimal("0.975"))
 FLOOR = float(binom.ppf(1e-11, DRAWS, 0.95)) / DRAWS
@@ -35,26 +36,16 @@ EXACT = DiscreteLaplace(Fraction(10**5), (1,))
 
 
 def tree_of(width: int, steps: int, *, missing: bool = False) -> ValueTree:
-    """Return a tree whose lattice has whole steps from 0."""
     return ValueTree(ValueLattice("income", Decimal(0), Decimal(width), Decimal(1), missing), Decimal(steps))
 
 
 def event_of(kind: str, epsilon: Fraction, tree: ValueTree) -> CountNoise:
-    """Return the noise that a tree has for a charge."""
     if kind == "laplace":
         return DiscreteLaplace(laplace_inverse_scale(epsilon, tree.row_moves), tree.row_moves)
     return DiscreteGaussian(gaussian_sigma_squared(epsilon**2 / 2, tree.row_moves), tree.row_moves)
 
 
-def noise(event: CountNoise, size: int) -> NDArray[np.int64]:
-    """Draw noise."""
-    if isinstance(event, DiscreteLaplace):
-        return discrete_laplace(size, inverse_scale=event.inverse_scale, source=SOURCE)
-    return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=SOURCE)
-
-
 def counted(values: NDArray[np.int64], tree: ValueTree, missing: int = 0) -> NDArray[np.int64]:
-    """Count the nodes of a tree one by one."""
     leaf = {place: each for each in range(tree.leaves) for place in range(tree.first(each), tree.last(each) + 1)}
     leaves = Counter(leaf[int(value)] for value in values)
     nodes = [
@@ -66,7 +57,6 @@ def counted(values: NDArray[np.int64], tree: ValueTree, missing: int = 0) -> NDA
 
 
 def quantile_of(values: NDArray[np.int64], share: Decimal) -> int:
-    """Return the smallest value at or below which at least a share of the values lie."""
     return int(np.sort(values)[ceil(Fraction(share) * values.size) - 1])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -11,12 +12,12 @@ from scipy.stats import binom
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.uncertainty import half_width, variance
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.statistics.rank_noise import Counts, weighted_bounds
+from tests.privacy.noise.noise_statistics import noise_of
 
 SOURCE = SeededBytes(31)
+noise = partial(noise_of, source=SOURCE)
 DRAWS = 40_000
 EXCEEDING = 0.025
 MOST = float(binom.ppf(1 - 1e-10, DRAWS, EXCEEDING)) / DRAWS
@@ -26,13 +27,6 @@ LEAST = float(binom.ppf(1e-10, DRAWS, 0.02)) / DRAWS
 EVENTS = [DiscreteLaplace(Fraction(1) / scale, (1,)) for scale in (Fraction(1, 3), Fraction(4), Fraction(3000))]
 EVENTS += [DiscreteGaussian(Fraction(sigma) ** 2, (1,)) for sigma in (1, 20, 900)]  # type: ignore[list-item]
 NUMBERS: list[Counts] = [(1, 1, 0), (3, 20, 0), (12, 1, 7), (0, 0, 2)]
-
-
-def noise(event: CountNoise, size: int) -> np.ndarray:
-    """Draw noise."""
-    if isinstance(event, DiscreteLaplace):
-        return discrete_laplace(size, inverse_scale=event.inverse_scale, source=SOURCE)
-    return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=SOURCE)
 
 
 @pytest.mark.stat

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.noise.discrete_gaussian import discrete_gaussian
-from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.statistics.noise_quantiles import mixed_quantile, quantile
 from privacy.statistics.ratios import NoisySums, estimate_ratios
+from tests.privacy.noise.noise_statistics import noise_of
 
 DRAWS = 4000
 SOURCE = SeededBytes(20)
+noise = partial(noise_of, source=SOURCE)
 CLIPS = (((0, 200_000, 200_000), (0, 99, 99)), ((20, 100, 80), (5, 99, 94)), ((0, 10, 1000), (1, 2, 1)))
 SIZES = (1, 5, 100, 10_000)
 FLOOR = float(binom.ppf(1e-10, DRAWS, 0.95)) / DRAWS
@@ -28,18 +28,10 @@ FLOOR = float(binom.ppf(1e-10, DRAWS, 0.95)) / DRAWS
 
 
 def event_of(kind: str, epsilon: Fraction, width: int) -> CountNoise:
-    """Return the noise of one draw of two that share epsilon."""
     half = epsilon / 2
     if kind == "laplace":
         return DiscreteLaplace(laplace_inverse_scale(half, (width,)), (width,))
     return DiscreteGaussian(gaussian_sigma_squared(half * half / 2, (width,)), (width,))
-
-
-def noise(event: CountNoise, size: int = DRAWS) -> NDArray[np.int64]:
-    """Draw noise."""
-    if isinstance(event, DiscreteLaplace):
-        return discrete_laplace(size, inverse_scale=event.inverse_scale, source=SOURCE)
-    return discrete_gaussian(size, sigma_squared=event.sigma_squared, source=SOURCE)
 
 
 def drawn(clip: tuple[int, int, int], rows: int, share: float, event: CountNoise) -> tuple[NoisySums, Fraction]:
@@ -48,7 +40,7 @@ def drawn(clip: tuple[int, int, int], rows: int, share: float, event: CountNoise
     above = max(1, round(share * width * rows))
     below = width * rows - above
     true = low * rows + Fraction(high - low, width) * above
-    noisy = above + noise(event), below + noise(event)
+    noisy = above + noise(event, DRAWS), below + noise(event, DRAWS)
     return NoisySums(*noisy, Fraction(low), Fraction(high), width, event), true
 
 

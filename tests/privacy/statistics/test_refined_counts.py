@@ -35,10 +35,8 @@ def test_the_total_is_the_average_of_the_sums_by_their_precision() -> None:
 @pytest.mark.stat
 def test_the_common_total_errs_less_than_any_table() -> None:
     """stat: n = 4,000 releases of two tables. 0.5 is 13 deviations of the mean, 15 % are 6.7 of the variance: 1e-10.
-
     The variance of the average is 1 / (1/8 + 1/20) = 5.7, and of the better table 8. A weighting by the variances,
-    which is wrong, gives 10.9, and would be found out.
-    """
+    which is wrong, gives 10.9, and would be found out."""
     random, found = np.random.default_rng(2), []
     for _ in range(4000):
         first = counts(list(100 + random.normal(0, 1, 8)), 1.0)

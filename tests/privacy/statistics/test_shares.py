@@ -61,7 +61,6 @@ def planned(product: StatisticsProduct, contract: Contract = CONTRACT, delta: st
 
 
 def with_share(draw: StatisticsDraw, share: float) -> StatisticsDraw:
-    """The same draw with another share of the charge."""
     times = Fraction(share) / draw.share
     kinds = LaplaceNoise, GaussianNoise
     noise = (
@@ -87,11 +86,9 @@ def foretold(product: StatisticsProduct, draws: list[StatisticsDraw]) -> float:
 
 
 def by_hand(noise: str) -> dict[str, float]:
-    """Of all tables but the last: weight, cells, and squared weights of the numbers, each times a row's variance.
-
-    A unit moves a row's steps 3 times, twice. Ages may be missing: they have three numbers a cell, and ten bins with
-    the missing one beside them.
-    """
+    """Of all tables but the last: weight, cells, and squared weights of the numbers, each times a row's variance. A
+    unit moves a row's steps 3 times, twice. Ages may be missing: they have three numbers a cell, and ten bins with
+    the missing one beside them."""
     row = 6**2 if noise == "laplace" else 2 * 3**2
     ends = (20**2 + 5**2) / 20**2
     squares = {
@@ -141,10 +138,8 @@ def test_no_minimiser_finds_shares_of_less_error(mechanism: str) -> None:
 
 
 def test_no_shares_near_by_have_shorter_intervals() -> None:
-    """The half widths that a plan foretells, squared, at 40 other splits; by weight it is 30 % more at once.
-
-    With Gaussian noise a half width is in proportion to the deviation, whatever the statistic.
-    """
+    """The half widths that a plan foretells, squared, at 40 other splits; by weight it is 30 % more at once. With
+    Gaussian noise a half width is in proportion to the deviation, whatever the statistic."""
     product = product_of("gaussian")
     draws = list(planned(product).draws)
     least = foretold(product, draws)

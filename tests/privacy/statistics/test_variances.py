@@ -90,10 +90,8 @@ def test_whatever_was_drawn_values_and_ends_lie_in_what_is_possible(parts: tuple
 @pytest.mark.parametrize("true", [(30_000, 0, 0), (7_500, 15_000, 7_500), (15_000, 0, 15_000)])
 def test_intervals_at_the_ends_of_what_is_possible_are_never_short(true: tuple[int, int, int]) -> None:
     """n = 2,000 releases of 300 rows whose variance is 0 or 1/4: the shortest is two thirds of the median at least.
-
     Deterministic seed; the shortest interval that comes of a noisy number below the possible is that of the possible
-    one next to it. Coverage is at least 95 % by the exact binomial, false-alarm rate 1e-10 of three decisions.
-    """
+    one next to it. Coverage is at least 95 % by the exact binomial, false-alarm rate 1e-10 of three decisions."""
     event = DiscreteLaplace(Fraction(1, 100), (100,))
     random, stop = np.random.default_rng(4), -expm1(-0.01)
     noise = random.geometric(stop, (3, 2000)) - random.geometric(stop, (3, 2000))

@@ -31,7 +31,6 @@ CELLS = 40
 
 
 def weighed(addends: Addends, step: str) -> Addends:
-    """The same under a weight of up to 50 steps."""
     weight = ValueLattice("people", Decimal(0), 50 * Decimal(step), Decimal(step), counts_missing=True)
     if isinstance(addends, ValueTree):
         return replace(addends, lattice=replace(addends.lattice, weight=weight))

@@ -86,7 +86,6 @@ def plan(folder: Path, **terms: object) -> TablesPlan:
 
 
 def error(made: TablesPlan) -> float:
-    """The expected error of a plan whose tables have weight one, from its own draws."""
     tables = made.draws
     return weighted_rmse([Fraction(1)] * len(tables), [t.cells for t in tables], [t.variance for t in tables])
 

@@ -225,9 +225,7 @@ def test_no_pure_account_is_opened_for_people_who_met_gaussian_noise(place: Plac
     assert ledger.open_account(terms(RENYI, block="2026")).spent == ledger.account("people-2026-Q4").spent
 
 
-def test_an_account_that_inherits_has_the_order_that_was_fixed_before_its_people_s_first_charge(
-    place: Place,
-) -> None:
+def test_an_account_that_inherits_has_the_order_that_was_fixed_before_its_people_s_first_charge(place: Place) -> None:
     """Whoever chooses an order after outcomes were seen chooses by them."""
     ledger = place.open()
     ledger.open_account(terms(RENYI, block="2026-Q4"))

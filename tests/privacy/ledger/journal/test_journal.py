@@ -11,10 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from privacy.ledger.entries import Entry
 from privacy.ledger.ledger import Ledger
-from tests.privacy.ledger.ledgers import (
-    Place,
-    ledger_with_account,
-)
+from tests.privacy.ledger.ledgers import Place, ledger_with_account
 from tests.privacy.ledger.tampering import (
     MONEY,
     Row,
@@ -66,14 +63,8 @@ TAMPERED: dict[str, tuple[Callable[[list[Row]], list[Row]], set[tuple[str, str]]
     ),
     "dated otherwise": (with_entry(4, lambda row: {**row, "at": "1999"}), {("journal entry 4", "hash")}),
     "of an unknown kind": (with_entry(4, lambda row: {**row, "kind": "forged"}), {("journal entry 4", "kind")}),
-    "removed": (
-        lambda rows: rows[:4] + rows[5:],
-        {("journal entry 5", "sequence"), ("journal entry 5", "previous")},
-    ),
-    "swapped": (
-        swapped,
-        {(f"journal entry {number}", field) for number in (5, 6) for field in ("previous", "hash")},
-    ),
+    "removed": (lambda rows: rows[:4] + rows[5:], {("journal entry 5", "sequence"), ("journal entry 5", "previous")}),
+    "swapped": (swapped, {(f"journal entry {number}", field) for number in (5, 6) for field in ("previous", "hash")}),
     "inserted": (inserted, {("journal entry 5", "hash"), ("journal entry 6", "hash")}),
     "of another hash": (with_entry(12, lambda row: {**row, "hash": "0" * 64}), {("journal entry 12", "hash")}),
     "without its subtrees": (with_entry(3, lambda row: {**row, "subtrees": ""}), {("journal entry 3", "subtrees")}),

@@ -213,7 +213,6 @@ def test_neither_journal_nor_proof_of_a_run_tells_where_its_source_lies(place: P
 
 
 def follows(proof: dict[str, Any]) -> list[tuple[int, str]]:
-    """Check each earlier tree of a proof, as a stranger would; return their sizes and roots."""
     head = signed_head(proof["checkpoint"], KEY)
     size, root = head.size, head.root
     for earlier in proof["earlier"]:

@@ -31,7 +31,6 @@ def ledger(place: Place) -> Ledger:
 
 
 def _times(around: str) -> Iterator[str]:
-    """All seconds of ten minutes."""
     middle = datetime.strptime(around, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     return ((middle + timedelta(seconds=each)).strftime("%Y-%m-%dT%H:%M:%SZ") for each in range(-300, 300))
 

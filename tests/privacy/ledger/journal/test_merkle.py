@@ -23,7 +23,6 @@ HASHES = [hashlib.sha256(b"\0" + str(i).encode()).hexdigest() for i in range(SIZ
 
 
 def left_of(size: int) -> int:
-    """The largest power of two smaller than `size`."""
     return max(2**power for power in range(20) if 2**power < size)
 
 
@@ -58,7 +57,6 @@ def subproof(m: int, entries: Sequence[str], whole: bool) -> list[bytes]:
 
 
 def grown(entries: Sequence[str]) -> tuple[list[tuple[str, ...]], Nodes]:
-    """Append entries one by one; return the frontier at each size and how nodes are found again."""
     frontiers: list[tuple[str, ...]] = [()]
     completed = []
     for size, entry in enumerate(entries):

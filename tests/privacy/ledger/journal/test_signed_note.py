@@ -75,7 +75,6 @@ def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def go_opens(program: Path, note: bytes, *keys: str) -> tuple[int, str]:
-    """Return the exit status of Go's verifier and what it says."""
     done = subprocess.run([program, *keys], input=note, capture_output=True, timeout=60, check=False)
     return done.returncode, done.stdout.decode()
 
@@ -97,7 +96,6 @@ def by_hand(note: bytes, vkey: str) -> str:
 
 
 def believed(note: bytes) -> bool:
-    """Say whether a reader who pinned the key takes the note."""
     try:
         return bool(verified_lines(read_note(note), [KEY]))
     except (MalformedNote, FalseSignature):

@@ -63,7 +63,7 @@ def sql(*statements: str) -> Act:
     return act
 
 
-def edit(name: str, act: Act | str, seen: str, **more: object) -> Edit:
+def edit(name: str, act: Act | str, seen: str = "run history", **more: object) -> Edit:
     return Edit(name, sql(act) if isinstance(act, str) else act, frozenset(seen.split()), **more)  # type: ignore[arg-type]
 
 
@@ -240,90 +240,61 @@ def dated(at: str) -> Act:
 KEY_ID = key_id(KEY)
 EDITS = (
     # balances and terms
-    edit("an account's spent set to 0", "UPDATE accounts SET spent = 0", "run history"),
-    edit("an account's cap raised", "UPDATE accounts SET cap = cap * 2", "run history"),
-    edit("its cap raised, in its terms too", RAISED, "run history"),
-    edit(
-        "its relation changed",
-        "UPDATE accounts SET terms = replace(terms, 'add_remove', 'replace_one')",
-        "run history",
-    ),
-    edit(
-        "its calculus changed",
-        'UPDATE accounts SET terms = replace(terms, \'"pure"\', \'"renyi","order":"9"\')',
-        "run history",
-    ),
-    edit("its days moved", "UPDATE accounts SET begins = begins + 400, ends = ends + 400", "run history"),
-    edit("its population renamed", "UPDATE accounts SET population = 'firms'", "run history"),
-    edit("an open account closed", "UPDATE accounts SET status = 'closed'", "run history"),
-    edit("a closed account opened", closed_and_opened, "run history"),
+    edit("an account's spent set to 0", "UPDATE accounts SET spent = 0"),
+    edit("an account's cap raised", "UPDATE accounts SET cap = cap * 2"),
+    edit("its cap raised, in its terms too", RAISED),
+    edit("its relation changed", "UPDATE accounts SET terms = replace(terms, 'add_remove', 'replace_one')"),
+    edit("its calculus changed", 'UPDATE accounts SET terms = replace(terms, \'"pure"\', \'"renyi","order":"9"\')'),
+    edit("its days moved", "UPDATE accounts SET begins = begins + 400, ends = ends + 400"),
+    edit("its population renamed", "UPDATE accounts SET population = 'firms'"),
+    edit("an open account closed", "UPDATE accounts SET status = 'closed'"),
+    edit("a closed account opened", closed_and_opened),
     edit(
         "a second account put beside it",
         "INSERT INTO accounts SELECT 'new', population, begins, ends, terms, cap, 0, status FROM accounts",
-        "run history",
     ),
     # sources and populations
-    edit("a source bound to another population", "UPDATE sources SET population = 'firms'", "run history"),
-    edit("a source's days moved", "UPDATE sources SET begins = begins + 1, ends = ends + 1", "run history"),
+    edit("a source bound to another population", "UPDATE sources SET population = 'firms'"),
+    edit("a source's days moved", "UPDATE sources SET begins = begins + 1, ends = ends + 1"),
     edit(
         "a source bound by hand",
         "INSERT INTO sources SELECT 'copy', population, block, begins, ends FROM sources",
-        "run history",
         tried="copy",
     ),
-    edit("an old charge's population changed", of("run-1", "population = 'firms'"), "run history", tried="open"),
+    edit("an old charge's population changed", of("run-1", "population = 'firms'"), tried="open"),
     # charges and parts
-    edit(
-        "an opened charge called reserved, to return it",
-        of("run-1", "status = 'reserved'"),
-        "run history",
-        tried="return run-1",
-    ),
-    edit("a returned charge called reserved", of("run-2", "status = 'reserved'"), "run history", tried="run-2"),
-    edit("a reserved charge called returned", of("run-4", "status = 'returned'"), "run history", tried="run-4"),
-    edit("a charge put in by hand", free_charge, "run history"),
-    edit(
-        "a charge's request changed",
-        of("run-1", "request = replace(request, '1/2', '1/9')"),
-        "run history",
-        tried="run-1",
-    ),
-    edit("a charge's noise called seeded", of("run-1", "security = 'seeded'"), "run history", tried="run-1"),
-    edit("a charge's part lowered", of("run-4", "amount = 1", "charge_parts"), "run history", tried="run-4"),
-    edit("a charge's part raised", of("run-1", "amount = amount * 2", "charge_parts"), "run history", tried="run-1"),
-    edit("a charge's part deleted", "DELETE FROM charge_parts WHERE run_key = 'run-1'", "run history", tried="run-1"),
+    edit("an opened charge called reserved, to return it", of("run-1", "status = 'reserved'"), tried="return run-1"),
+    edit("a returned charge called reserved", of("run-2", "status = 'reserved'"), tried="run-2"),
+    edit("a reserved charge called returned", of("run-4", "status = 'returned'"), tried="run-4"),
+    edit("a charge put in by hand", free_charge),
+    edit("a charge's request changed", of("run-1", "request = replace(request, '1/2', '1/9')"), tried="run-1"),
+    edit("a charge's noise called seeded", of("run-1", "security = 'seeded'"), tried="run-1"),
+    edit("a charge's part lowered", of("run-4", "amount = 1", "charge_parts"), tried="run-4"),
+    edit("a charge's part raised", of("run-1", "amount = amount * 2", "charge_parts"), tried="run-1"),
+    edit("a charge's part deleted", "DELETE FROM charge_parts WHERE run_key = 'run-1'", tried="run-1"),
     # draws and versions
-    edit("a draw deleted, to draw again", "DELETE FROM draws", "run history", tried="run-1"),
-    edit("a draw's digest changed", of("run-1", f"sha256 = '{'0' * 64}'", "draws"), "run history", tried="run-1"),
-    edit(
-        "a draw's event changed",
-        of("run-1", "event = replace(event, '1/2', '1/9')", "draws"),
-        "run history",
-        tried="run-1",
-    ),
+    edit("a draw deleted, to draw again", "DELETE FROM draws", tried="run-1"),
+    edit("a draw's digest changed", of("run-1", f"sha256 = '{'0' * 64}'", "draws"), tried="run-1"),
+    edit("a draw's event changed", of("run-1", "event = replace(event, '1/2', '1/9')", "draws"), tried="run-1"),
     edit("a version's status changed", of("run-1", "status = 'withdrawn'", "versions"), "history"),
     edit("a version's manifest changed", of("run-1", f"manifest = '{'0' * 64}'", "versions"), "history"),
     # the journal
-    edit("an entry's text changed", body_of(SIZE - 1, epsilon=1), "run history"),
+    edit("an entry's text changed", body_of(SIZE - 1, epsilon=1)),
     edit("an older entry's text changed", body_of(4, epsilon=1), "history"),
-    edit("an entry removed, all chained anew", removed(4), "run history"),
-    edit("the tail cut off", tail_cut, "run history"),
-    edit("the tail replaced by another", tail_replaced, "run history"),
+    edit("an entry removed, all chained anew", removed(4)),
+    edit("the tail cut off", tail_cut),
+    edit("the tail replaced by another", tail_replaced),
     edit("a lawless charge appended", lambda place: (charge_again(place, "run-9", 1), None)[1], "history"),
     edit("an entry dated years back", dated("2019-01-01T00:00:00Z"), "history"),
-    edit("the journal's head changed", "UPDATE journal_head SET size = size - 1", "run history"),
-    edit("the head's frontier changed", "UPDATE journal_head SET frontier = '[]'", "run history"),
-    edit("a Merkle subtree changed", f"UPDATE journal SET subtrees = '{'0' * 64}' WHERE sequence = 3", "run history"),
-    edit("the past rewritten", past_rewritten, "run history"),
+    edit("the journal's head changed", "UPDATE journal_head SET size = size - 1"),
+    edit("the head's frontier changed", "UPDATE journal_head SET frontier = '[]'"),
+    edit("a Merkle subtree changed", f"UPDATE journal SET subtrees = '{'0' * 64}' WHERE sequence = 3"),
+    edit("the past rewritten", past_rewritten),
     # checkpoints and statements
     edit("the last checkpoint deleted", "DELETE FROM checkpoints WHERE size = 12", "history"),
     edit("all checkpoints deleted", "DELETE FROM checkpoints", "history verify"),
-    edit("a checkpoint's root changed", f"UPDATE checkpoints SET root = '{'0' * 64}'", "run history"),
-    edit(
-        "a stated balance changed",
-        "UPDATE statements SET balances = replace(balances, ',1250000000000,', ',1,')",
-        "run history",
-    ),
+    edit("a checkpoint's root changed", f"UPDATE checkpoints SET root = '{'0' * 64}'"),
+    edit("a stated balance changed", "UPDATE statements SET balances = replace(balances, ',1250000000000,', ',1,')"),
     edit("the statement of balances deleted (harmless)", "DELETE FROM statements", ""),
     # the database's own rules
     edit("the triggers dropped", triggers_dropped, "history"),
@@ -331,8 +302,8 @@ EDITS = (
     edit("a unique constraint dropped", unique_dropped, "history"),
     edit("an index dropped", "DROP INDEX ix_journal_kind", "history"),
     # whole copies
-    edit("the database rolled back, nothing published since", last_charge_rolled_back, "run history"),
-    edit("the database rolled back past a publication", publication_rolled_back, "run history"),
+    edit("the database rolled back, nothing published since", last_charge_rolled_back),
+    edit("the database rolled back past a publication", publication_rolled_back),
     edit("database and workspace rolled back past a publication", with_workspace(publication_rolled_back), "history"),
     edit("database and workspace rolled back, nothing published since", with_workspace(last_charge_rolled_back), ""),
     edit("another ledger in its place", another_ledger, "history verify"),

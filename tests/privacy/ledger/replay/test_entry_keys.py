@@ -16,13 +16,7 @@ from privacy.ledger.journal.key_changes import signed_change
 from privacy.ledger.journal.signing import Signer
 from tests.privacy.ledger.forged_entries import Body
 from tests.privacy.ledger.ledgers import SIGNER, Place
-from tests.privacy.ledger.tampering import (
-    chained,
-    grow,
-    journal_rows,
-    rewrite,
-    with_entry,
-)
+from tests.privacy.ledger.tampering import chained, grow, journal_rows, rewrite, with_entry
 
 WRITTEN = sorted(
     set(BODY_KEYS) - {"charges_inherited", "account_closed", "gate_failed", "engine_failed", "version_withdrawn"}

@@ -28,22 +28,13 @@ from tasks.verification.inclusion import check_inclusion, check_succession
 from tests.privacy.conftest import Databases
 from tests.privacy.ledger.ledgers import HALF, SIGNER, SOURCE, Counted, Place, record_publication, request, terms
 from tests.privacy.ledger.replay.ledger_edits import EDITS, HISTORY, RUN, VERIFY, Edit
-from tests.privacy.ledger.tampering import (
-    FIRST,
-    KEY,
-    SECOND,
-    SMALL,
-    grow,
-    journal_rows,
-    seen_by,
-)
+from tests.privacy.ledger.tampering import FIRST, KEY, SECOND, SMALL, grow, journal_rows, seen_by
 
 DOCS = Path(__file__).parents[4] / "docs" / "operate.md"
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
-    """The grown ledger of each store, once made."""
     return {}
 
 
@@ -51,7 +42,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
 def edited(
     databases: Databases, template: dict[str, Place], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
-    """A copy of a grown ledger, with its private folder."""
     kind = type(databases).__name__
     if kind not in template:
         template[kind] = Place(databases.new(tables=True), tmp_path_factory.mktemp(kind))

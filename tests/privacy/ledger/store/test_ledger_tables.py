@@ -6,21 +6,13 @@ import pytest
 
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store import schema
-from tests.privacy.ledger.ledgers import (
-    Place,
-)
-from tests.privacy.ledger.tampering import (
-    KEY,
-    chained,
-    rewrite,
-    says,
-    told,
-    with_entry,
-)
+from tests.privacy.ledger.ledgers import Place
+from tests.privacy.ledger.tampering import KEY, chained, rewrite, says, told, with_entry
 
 ACCOUNT = ("account people-2024", "balance")
 TERMS = ("account people-2024", "terms")
 REQUEST = ("charge run-1", "request")
+VERSION, OF_RUN = "version people-tables v1", "WHERE run_key = 'run-1'"
 
 
 @pytest.mark.parametrize(
@@ -42,26 +34,17 @@ REQUEST = ("charge run-1", "request")
             "INSERT INTO sources SELECT 'copy', 'nobody', block, begins, ends FROM sources",
             {("source copy", "people")},
         ),
-        ("UPDATE charges SET status = 'reserved' WHERE run_key = 'run-1'", {("charge run-1", "status")}),
-        ("UPDATE charges SET request = replace(request, 'aaaa', 'bbbb') WHERE run_key = 'run-1'", {REQUEST}),
-        ("UPDATE charges SET release = 'other' WHERE run_key = 'run-1'", {REQUEST}),
-        ("UPDATE charges SET begins = begins + 400 WHERE run_key = 'run-1'", {REQUEST}),
-        ("UPDATE charges SET population = 'firms' WHERE run_key = 'run-1'", {REQUEST}),
-        ("UPDATE charges SET security = 'seeded' WHERE run_key = 'run-1'", {("charge run-1", "randomness")}),
-        ("UPDATE charge_parts SET amount = 1 WHERE run_key = 'run-1'", {("charge run-1", "amounts")}),
-        ("DELETE FROM charge_parts WHERE run_key = 'run-1'", {("charge run-1", "amounts")}),
-        (
-            "UPDATE versions SET status = 'withdrawn' WHERE run_key = 'run-1'",
-            {("version people-tables v1", "status")},
-        ),
-        (
-            "UPDATE versions SET manifest = 'other' WHERE run_key = 'run-1'",
-            {("version people-tables v1", "manifest")},
-        ),
-        (
-            "DELETE FROM versions WHERE run_key = 'run-1'",
-            {("version people-tables v1", "status"), ("version people-tables v1", "manifest")},
-        ),
+        ("UPDATE charges SET status = 'reserved' " + OF_RUN, {("charge run-1", "status")}),
+        ("UPDATE charges SET request = replace(request, 'aaaa', 'bbbb') " + OF_RUN, {REQUEST}),
+        ("UPDATE charges SET release = 'other' " + OF_RUN, {REQUEST}),
+        ("UPDATE charges SET begins = begins + 400 " + OF_RUN, {REQUEST}),
+        ("UPDATE charges SET population = 'firms' " + OF_RUN, {REQUEST}),
+        ("UPDATE charges SET security = 'seeded' " + OF_RUN, {("charge run-1", "randomness")}),
+        ("UPDATE charge_parts SET amount = 1 " + OF_RUN, {("charge run-1", "amounts")}),
+        ("DELETE FROM charge_parts " + OF_RUN, {("charge run-1", "amounts")}),
+        ("UPDATE versions SET status = 'withdrawn' " + OF_RUN, {(VERSION, "status")}),
+        ("UPDATE versions SET manifest = 'other' " + OF_RUN, {(VERSION, "manifest")}),
+        ("DELETE FROM versions " + OF_RUN, {(VERSION, "status"), (VERSION, "manifest")}),
         ("DELETE FROM draws", {("run run-1", "draws"), ("run run-1", "noise")}),
         ("UPDATE draws SET sha256 = 'other'", {("run run-1", "noise")}),
         ("UPDATE draws SET event = replace(event, '1/2', '1/9')", {("run run-1", "noise")}),

@@ -51,9 +51,7 @@ def test_under_replace_one_the_bound_is_farther_away(workload: RangeWorkload) ->
 @pytest.mark.parametrize("workload", [alone("prefix", 16), alone("range", 16), two_columns()])
 def test_the_number_of_rows_is_measured_as_precisely_as_costs_nothing(workload: RangeWorkload) -> None:
     """Under replace_one: a row that comes or goes moves as far as one that goes to another cell, within 1 in 1,000.
-
-    Without that, pairs of rows would be nearly twice as far apart as a row and none.
-    """
+    Without that, pairs of rows would be nearly twice as far apart as a row and none."""
     design = best_design(workload, adjacency="replace_one", worst=False)
     strategies = strategies_of(workload.residuals, design)
     replaced, alone_moves = (

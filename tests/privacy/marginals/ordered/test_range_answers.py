@@ -18,7 +18,6 @@ WORKLOADS = [alone("prefix", 9), crossed(5), two_columns()]
 
 
 def numbers(workload: RangeWorkload, strategies: tuple[RangeStrategy, ...], rows: np.ndarray) -> np.ndarray:
-    """What is measured of a table of all columns."""
     parts = []
     for each in strategies:
         axes = tuple(axis for axis, name in enumerate(workload.sizes) if name not in each.columns)

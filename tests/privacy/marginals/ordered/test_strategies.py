@@ -22,7 +22,6 @@ from tests.privacy.marginals.ordered.workloads import alone, crossed, measured, 
 
 
 def vectors(workload: RangeWorkload, strategies: tuple[RangeStrategy, ...]) -> dict[tuple[int, ...], np.ndarray]:
-    """What one row in each cell adds to all numbers, as whole numbers of any size."""
     names = [name for name in workload.sizes if workload.sizes[name] > 1]
     sizes = [workload.sizes[name] for name in names]
     found = {}
@@ -122,13 +121,7 @@ def test_numbers_are_as_fine_as_they_must_be_and_told_apart_by_their_digest() ->
 
 
 @pytest.mark.parametrize(
-    "matrix",
-    [
-        np.ones((2, 2), np.int64),
-        np.zeros((2, 2), np.int64),
-        np.eye(2),
-        np.eye(3, dtype=np.int64),
-    ],
+    "matrix", [np.ones((2, 2), np.int64), np.zeros((2, 2), np.int64), np.eye(2), np.eye(3, dtype=np.int64)]
 )
 def test_what_is_no_strategy_is_refused(matrix: np.ndarray) -> None:
     """Full below the diagonal, singular, fractions, another number of cells."""

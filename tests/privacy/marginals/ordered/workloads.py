@@ -13,7 +13,6 @@ ONE = Fraction(1)
 
 
 def alone(kind: str, cells: int) -> RangeWorkload:
-    """One table of one ordered column."""
     asked = ("age", ranges_of(kind, cells))  # type: ignore[arg-type]
     return RangeWorkload((), (("age", cells),), (RangeTable((), (asked,), ONE),))
 
@@ -34,7 +33,6 @@ def crossed(cells: int = 12) -> RangeWorkload:
 
 
 def two_columns() -> RangeWorkload:
-    """Prefixes of two columns together, and ranges of one of them."""
     age, hours = ("age", ranges_of("prefix", 4)), ("hours", ranges_of("range", 3))
     return RangeWorkload(
         (("sex", 2),),
@@ -46,6 +44,5 @@ def two_columns() -> RangeWorkload:
 def measured(
     workload: RangeWorkload, adjacency: str = "add_remove", *, worst: bool = False
 ) -> tuple[RangeStrategy, ...]:
-    """What is measured of a workload."""
     design = best_design(workload, adjacency=adjacency, worst=worst)  # type: ignore[arg-type]
     return strategies_of(workload.residuals, design)
