@@ -23,8 +23,8 @@ from benchmarks._neural_tables import Category, Table
 from benchmarks.models import OVERFITTED
 from benchmarks.results import Row, machine
 from privacy.arrays import Floats
-from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.evaluation.attribute_inference import Inferred, beyond, chosen_weight, evidence, guessed, inferred
+from privacy.classifiers.classifier import ClassifierModel
+from privacy.evaluation.membership import Inferred, beyond, chosen_weight, evidence, guessed, inferred
 
 SECRETS: Final = ("sex", "marital-status", "occupation")
 POPULATION: Final = 20_000

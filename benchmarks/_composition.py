@@ -18,9 +18,9 @@ from dp_accounting.rdp import RdpAccountant, rdp_privacy_accountant
 from benchmarks.results import Row, Setting, machine
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PoissonSampledGaussian, PrivacyEvent
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.renyi import best_epsilon
 
 TABLES: Final = 100
 MODELS: Final = 20

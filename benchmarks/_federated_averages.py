@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privacy.arrays import Singles
-from privacy.learning.errors import CannotTrain
+from privacy.learning.network import CannotTrain
 
 
 def averaged(models: Sequence[Singles], rows_about: Sequence[int]) -> Singles:

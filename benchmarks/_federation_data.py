@@ -14,8 +14,7 @@ from benchmarks._neural_tables import Table
 from privacy.arrays import Unsigned
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier, learner_slots
-from privacy.learning.network import Relu, perceptron
-from privacy.learning.optimizer import Adam
+from privacy.learning.network import Adam, Relu, perceptron
 
 SITES: Final = ("north", "east", "south", "west", "centre")
 LABEL: Final = "income"

@@ -28,13 +28,11 @@ from benchmarks._neural_learners import ranked
 from benchmarks._neural_rows import learned, positive
 from benchmarks._neural_tables import Codes, Table, folds_of
 from benchmarks.results import Row, Setting, machine
-from privacy.coordination.coordinator import Attempts
-from privacy.coordination.phased_rounds import contribute_phase, run_phases
-from privacy.federation.in_process import InProcessSites, SiteAnswer
+from privacy.coordination.coordinator import Attempts, contribute_phase, run_phases
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import AttemptLost
+from privacy.federation.rounds import AttemptLost, InProcessSites, SiteAnswer
 from privacy.generators.generator import SynthesisTask
-from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.latent import PhasedOptions
 from privacy.generators.p3gm_across import Across, P3gmAcross
 
 FOLDS: Final = 3

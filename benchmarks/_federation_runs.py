@@ -20,24 +20,20 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import PrivacyEvent
 from privacy.arrays import Unsigned
 from privacy.coordination.coordinator import Attempts, train_across
-from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust, planned
-from privacy.federation.rounds import AttemptLost
+from privacy.federation.rounds import AttemptLost, InProcessSites
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.across_sites import SiteShare
 from privacy.grant.queries.training import TrainingQuery
-from privacy.learning.calibration import calibrated_multiplier
-from privacy.learning.execution import Execution
-from privacy.learning.layout import RowLayout
+from privacy.learning.layout import PrivateRows, RowLayout
 from privacy.learning.learners import Classifier
-from privacy.learning.optimizer import Adam
-from privacy.learning.plan import Schedule
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import Adam
+from privacy.learning.plan import Execution, Schedule, calibrated_multiplier
 from privacy.learning.training import Session, TrainingState, initial_state
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 from privacy.private_table import snapshot_mark
 
 EPSILON: Final = Fraction(1)

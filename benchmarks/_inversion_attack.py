@@ -22,8 +22,8 @@ from benchmarks._neural_tables import Table
 from benchmarks._plots import sheets
 from benchmarks.results import PICTURES, Row, machine
 from privacy.arrays import Floats
-from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.evaluation.model_inversion import inverted, likeness
+from privacy.classifiers.classifier import ClassifierModel
+from privacy.evaluation.seen_releases import inverted, likeness
 
 CLASSES: Final = 10
 ALONE: Final = 9

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Final
 
 from benchmarks._ledger_places import ACCOUNT, connect, make_ledger, request
-from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.entries import BudgetExceeded
 
 PROCESSES: Final = 64
 CHARGES: Final = 200

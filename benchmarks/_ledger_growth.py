@@ -25,12 +25,12 @@ from contracts.canonical import digest
 from privacy.accounting.amounts import PICO
 from privacy.ledger.accounts.admission import Admission
 from privacy.ledger.accounts.charges import take
-from privacy.ledger.accounts.reckoning import Balance, Reckoning
+from privacy.ledger.accounts.fold import Balance, Reckoning
 from privacy.ledger.books import Books
-from privacy.ledger.errors import BudgetExceeded
-from privacy.ledger.journal.journal import Journal
+from privacy.ledger.entries import BudgetExceeded
+from privacy.ledger.journal.append import Journal
 from privacy.ledger.journal.merkle import root
-from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.notes import TreeHead
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store import schema

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from benchmarks._neural_fit import ArrayRows, opened
 from benchmarks._neural_tables import Table
-from privacy.classifiers.classifier_model import ClassifierModel, layers_of
-from privacy.classifiers.perturbation_options import joint_epsilon
-from privacy.classifiers.trainer import ClassificationTask, trainer
+from privacy.classifiers.classifier import ClassifierModel, layers_of
+from privacy.classifiers.trainer import ClassificationTask, joint_epsilon, trainer
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 DELTA: Final = Fraction(1, 10**5)
 

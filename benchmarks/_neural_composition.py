@@ -19,10 +19,9 @@ from typing import Final
 from benchmarks._neural_fit import DELTA
 from benchmarks._plots import Line, lines
 from benchmarks.results import FOLDER, Row, Setting, machine
-from privacy.accounting.convert import LARGEST_ORDER, SMALLEST_ORDER, best_epsilon
-from privacy.accounting.curves import renyi
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian, PrivacyEvent
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER, best_epsilon, renyi
 
 SUMS: Final = 7
 SUM: Final = Gaussian(Fraction(25))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks._neural_tables import Category, Column, Number, Picture, Table, Values, equal_bins, whole_bins
 from contracts.contract.odcs import load_contract
 from contracts.domains.categories import CategoryDomain
-from contracts.domains.numbers import IntegerDomain
+from contracts.domains.ordered import IntegerDomain
 
 CONTRACT: Final = Path(__file__).parents[1] / "examples" / "adult" / "adult.odcs.yaml"
 ADULT_ROWS: Final = 45_222

@@ -28,10 +28,10 @@ from contracts.periods.time_blocks import time_block
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus, best_order
 from privacy.accounting.events import PrivacyEvent
+from privacy.generators.calibration import generator
 from privacy.generators.generator import Fitted, Generator, GeneratorPlan, SynthesisTask
-from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.marginals.counts import PrivateCounts

@@ -20,8 +20,8 @@ from privacy.grant.queries.query import Progress, Query, silent
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
 from privacy.learning.trained import Trained, packed
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 
 FREE: Final = {"pgm": "p3gm", "vae_free": "vae"}
 """Names in the tables, and the generators that they are without noise."""

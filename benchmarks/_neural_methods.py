@@ -18,8 +18,8 @@ from typing import Any, Final
 from benchmarks._neural_fit import Method
 from benchmarks._neural_free import FREE, VARIANTS, registered
 from benchmarks.results import Setting
-from privacy.generators.latent_options import PhasedOptions
-from privacy.generators.registry import generator, names
+from privacy.generators.calibration import generator, names
+from privacy.generators.latent import PhasedOptions
 from privacy.learning.layout import RowLayout
 
 FEW_BINS: Final = 16

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 
 Values = NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 Codes = NDArray[np.integer[Any]]

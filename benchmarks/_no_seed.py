@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privacy.generators.generator import CannotGenerate
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 
 def no_seed() -> PostProcessingSeed:

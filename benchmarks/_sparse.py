@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from benchmarks.results import Row, machine
 from privacy.noise.discrete_laplace import discrete_laplace
-from privacy.noise.geometric_gaps import successes
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.sparse_laplace import SparseLaplace, layer_probability
+from privacy.noise.sparse_laplace import SparseLaplace, layer_probability, successes
 from privacy.refine.sparse import SparseRefined, SparseTable, default_threshold, laplace_excess, sparse_negative_l2
 
 SIDE: Final = 4096

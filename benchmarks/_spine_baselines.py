@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
-from privacy.refine import place_counts, place_estimates
+from privacy.refine import estimates as place_estimates
+from privacy.refine import place_counts
+from privacy.refine.estimates import MeasuredSpine, SpineEstimate
 from privacy.refine.margin_spaces import spread
-from privacy.refine.place_estimates import MeasuredSpine, SpineEstimate
 
 
 def own_measurements(measured: MeasuredSpine) -> tuple[list[Floats], list[Floats]]:

@@ -17,11 +17,9 @@ from typing import Any
 
 from benchmarks._mutation import MANIFEST, PROOF, RECORD, Mutation, Pristine, proof_with, written
 from contracts.canonical import canonical_json, readable_json
-from privacy.ledger.journal.checkpoints import read_checkpoint
-from privacy.ledger.journal.envelope import enveloped
-from privacy.ledger.journal.signed_note import SignedNote, read_note
-from privacy.ledger.journal.signing import Signer
-from tasks.records.model.release_statement import manifest_of, stated_release
+from privacy.ledger.journal.notes import SignedNote, read_checkpoint, read_note
+from privacy.ledger.journal.signing import Signer, enveloped
+from tasks.records.model.manifest import manifest_of, stated_release
 
 
 def rewrites(version: Pristine, number: int, rng: random.Random) -> Iterator[Mutation]:

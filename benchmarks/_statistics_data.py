@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import ValueMoments, moments_of
+from contracts.domains.addends import ValueMoments, moments_of
+from contracts.domains.lattice import ValueLattice
 
 ADULT: Final = Path("adult") / "adult_full.csv.gz"
 ACS: Final = Path("nist_acs") / "national2019.csv.gz"

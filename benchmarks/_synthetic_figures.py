@@ -15,7 +15,7 @@ from benchmarks._synthetic_peers import Made
 from benchmarks._synthetic_steps import chosen_pairs, composition
 from benchmarks.results import FOLDER, Row, Setting, machine
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.mutual_information import mutual_information
+from privacy.evaluation.rows import mutual_information
 
 FIGURES: Final = FOLDER / "synthetic"
 STEP_DELTA: Final = "1e-5"

@@ -32,16 +32,14 @@ from benchmarks.results import Row, Setting, machine
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.release.synthetic import SyntheticProduct
+from privacy.generators.calibration import generator, plan_synthetic, whole_fitter
 from privacy.generators.copied_model import copies_of
-from privacy.generators.fit_modifier import whole_fitter
 from privacy.generators.fitting import released_counts
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import plan_synthetic
 from privacy.inference.combining import combined
 from privacy.inference.components import Components
 from privacy.inference.least_squares import NoiseTooLarge, Term, least_squares
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.products.synthetic.formula import parse_formula

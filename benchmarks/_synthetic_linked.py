@@ -27,13 +27,11 @@ from contracts.release.linked_rows import LINKED_TABLES, table_pair
 from contracts.release.spec import Source
 from contracts.release.synthetic import SyntheticProduct
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.linked_errors import LinkedCodes, LinkedErrors, linked_errors
-from privacy.generators.linked_model import LinkedModel
-from privacy.generators.linked_row_pieces import LinkedRowPieces
-from privacy.generators.models import read_model
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import plan_synthetic
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.evaluation.rows import LinkedCodes, LinkedErrors, linked_errors
+from privacy.generators.calibration import generator, plan_synthetic
+from privacy.generators.linked_tables import LinkedModel, LinkedRowPieces
+from privacy.generators.rows import read_model
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.ingest import ingest
 

@@ -35,16 +35,16 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import Source
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
+from privacy.generators.calibration import generator
 from privacy.generators.generator import Fitted, SynthesisTask
-from privacy.generators.registry import generator
 from privacy.grant.grant import Grant, open_grant
 from privacy.learning.layout import row_layout
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
-from privacy.snapshots import snapshot_counts as counts_module
+from privacy.snapshots import snapshot as counts_module
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.ingest import ingest
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from benchmarks._synthetic_data import Categorical, read_codes
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.scores import compare
-from tasks.evaluation.predictors import accuracies
+from privacy.evaluation.rows import compare
+from tasks.evaluation.scores import accuracies
 
 SCRIPTS: Final = Path(__file__).parent / "peers"
 INSTALLED: Final = {

@@ -16,7 +16,7 @@ from benchmarks._synthetic_paper import ACCURACY, LEARNERS
 from benchmarks._synthetic_peers import Made
 from benchmarks.results import Row, Setting, machine
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.scores import compare
+from privacy.evaluation.rows import compare
 
 Codes = NDArray[np.integer[Any]]
 

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._synthetic_peers import Peer
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, event_from_json
-from privacy.accounting.second_backend import pld_epsilon
-from privacy.evaluation.errors import counts_error
-from privacy.marginals.estimation import estimate
-from privacy.marginals.measured import Measured
+from privacy.accounting.renyi import best_epsilon
+from privacy.evaluation.rows import counts_error
+from privacy.marginals.estimation import Measured, estimate
 
 if TYPE_CHECKING:
     from privacy.generators.generator import Fitted

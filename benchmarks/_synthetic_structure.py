@@ -15,10 +15,10 @@ from benchmarks._synthetic_data import Categorical
 from benchmarks._synthetic_paper import DELTA, EPSILON, TRIALS
 from benchmarks._synthetic_peers import Made
 from benchmarks.results import Row, Setting
-from privacy.accounting.convert import best_epsilon, rho_for
 from privacy.accounting.events import event_from_json
+from privacy.accounting.renyi import best_epsilon, rho_for
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.errors import alpha_way_error
+from privacy.evaluation.rows import alpha_way_error
 
 AT_MOST: Final = {"0.1": 1.0, "1": 0.75}
 VERY_WIDE: Final = ("gaussian_copula", "latent_factors", "aim")

@@ -32,20 +32,18 @@ from benchmarks._synthetic_ours import KEY, Wanted, _grant
 from benchmarks.results import Row, Setting, machine
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.domains.value_lattices import ValueLattice, usual_step
-from contracts.domains.value_trees import ValueTree, usual_resolution
+from contracts.domains.lattice import ValueLattice, usual_step
+from contracts.domains.trees import ValueTree, usual_resolution
 from contracts.release.spec import Source
 from contracts.release.synthetic import SyntheticProduct
-from privacy.accounting.convert import rho_for
+from privacy.accounting.renyi import rho_for
+from privacy.generators.calibration import generator, plan_synthetic
 from privacy.generators.generator import Model
 from privacy.generators.inside_bins import with_inside
-from privacy.generators.models import read_model
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import plan_synthetic
-from privacy.generators.rows import synthetic_rows
+from privacy.generators.rows import read_model, synthetic_rows
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable

@@ -17,8 +17,7 @@ from benchmarks._estimators import ESTIMATORS
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.lambda_choice import choose_lambda_auto
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 
 Counts: TypeAlias = NDArray[np.int64]
 Tuned: TypeAlias = Callable[[NDArray[np.int64] | NDArray[np.float64], int, float], Counts]

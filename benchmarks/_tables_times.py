@@ -24,8 +24,7 @@ from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SecureBytes
 from privacy.refine.lambda_choice import choose_lambda_auto
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 
 REPEATS: Final = 7
 LAMBDA: Final = {0.1: 0.012, 1.0: 0.0012, 10.0: 0.0}

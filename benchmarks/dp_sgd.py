@@ -25,15 +25,13 @@ import torch
 from benchmarks.results import Row, Setting, machine, write
 from privacy.grant.queries.training import noisy_step
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.learning.execution import Execution
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import FixedDeviation, FixedMean, LatentModel, parameters_of
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Adam
-from privacy.learning.plan import Schedule
+from privacy.learning.network import Adam, perceptron
+from privacy.learning.plan import Execution, Schedule
 from privacy.learning.training import Session, initial_state
+from privacy.noise.bernoulli import poisson_sample
 from privacy.noise.lattice_gaussian import add_noise
-from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import SecureBytes
 
 ROWS: Final = 60_000

@@ -41,12 +41,12 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from sudare_engines.spark_settings import SparkSettings
 from sudare_engines.stage import ingest_in_engine
 from sudare_engines.staging import stage_of
 from tasks.ingest import ingest
-from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.snapshot.snapshot import choice_keys
 from tests.tasks.federation.certificates import loopback_certificates
 
 KEY: Final = token_bytes(32)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from benchmarks._tables_data import national_mesh, simulated_mesh
 from benchmarks.results import Row, Setting, machine, write
 from contracts.contract.odcs import load_contract
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from contracts.sql.encoding import encode_select
 from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
@@ -37,8 +37,7 @@ from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.empirical_bayes import empirical_bayes
 from privacy.refine.intervals import CONFIDENCE, noise_intervals, refined_intervals
 from privacy.refine.spatial import spatial_bayes
-from privacy.refine.tables import refine_table
-from privacy.refine.total import estimate_total, table_sum
+from privacy.refine.tables import estimate_total, refine_table, table_sum
 
 SEED: Final = 20261
 REPEATS: Final = 7

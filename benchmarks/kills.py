@@ -45,7 +45,7 @@ from benchmarks._kill_ways import (
 )
 from benchmarks._ledger_places import database
 from benchmarks.results import Row, machine, write
-from flows.prefect_runs.prefect_database import create_database
+from flows.prefect_runs.server import create_database
 from tasks.records.software import software
 from tasks.validate import warm
 

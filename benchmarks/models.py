@@ -26,7 +26,7 @@ from benchmarks._model_runs import DELTA, scored, trained, trained_plainly
 from benchmarks._neural_data import adult
 from benchmarks._neural_tables import Table, folds_of
 from benchmarks.results import FOLDER, Row, Setting, machine, write
-from privacy.classifiers.classifier_model import ClassifierModel
+from privacy.classifiers.classifier import ClassifierModel
 from privacy.evaluation.membership import attack, likelihood_ratios, scaled_confidence
 
 PLAIN: Final[dict[str, Any]] = {"hidden": [16, 16, 16], "epochs": 40, "batch": 50, "learning_rate": 0.01}

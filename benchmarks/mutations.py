@@ -16,7 +16,7 @@ from typing import Any, Final
 from benchmarks._mutation import MANIFEST, PROOF, RECORD, Mutation, Pristine, proof_with, written
 from benchmarks._statement_mutations import forks, from_versions, rewrites, sign_manifest, sign_proof
 from contracts.canonical import readable_json
-from privacy.ledger.journal.checkpoints import read_checkpoint
+from privacy.ledger.journal.notes import read_checkpoint
 from privacy.ledger.journal.signing import Signer
 
 OTHER_KEY = Signer(bytes(range(100, 132)))

@@ -34,7 +34,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.periods.time_blocks import time_block
 from contracts.release.spec import ReleaseSpec, load_spec
-from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.tables import tables_of
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.grant.grant import open_grant

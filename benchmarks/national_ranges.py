@@ -15,13 +15,11 @@ from typing import Final
 import numpy as np
 
 from benchmarks.results import Row, Setting, machine, write
+from contracts.release.tables.hierarchy import QueryKind
 from contracts.release.tables.range_cells import ranges_of
-from contracts.release.tables.table_bins import QueryKind
 from privacy.arrays import Floats
-from privacy.marginals.ordered.design import best_design
-from privacy.marginals.ordered.range_answers import answer_variances
-from privacy.marginals.ordered.range_workload import RangeTable, RangeWorkload, indicators
-from privacy.marginals.ordered.strategies import strategies_of, strategy_moves
+from privacy.marginals.ordered.design import RangeTable, RangeWorkload, best_design, indicators
+from privacy.marginals.ordered.strategies import answer_variances, strategies_of, strategy_moves
 
 MOST: Final = 1.01
 CELLS: Final = 100

@@ -49,9 +49,9 @@ from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable, snapshot_mark
+from privacy.refine.estimates import final_variances
 from privacy.refine.place_counts import whole_counts
-from privacy.refine.place_estimates import final_variances
-from privacy.refine.place_intervals import interval_ends, margin_deviations
+from privacy.refine.whole_counts import interval_ends, margin_deviations
 from tasks.ingest import ingest
 from tasks.products.charge_request import request_for
 from tasks.products.product_kind import Making, making_of

@@ -109,7 +109,7 @@ def release_plainly(
 
 def _measure(folder: Path) -> dict[str, list[tuple[float, float]]]:
     """Return the seconds and CPU seconds of each round, by way."""
-    from flows.prefect_runs.prefect_server import prefect_server
+    from flows.prefect_runs.server import prefect_server
 
     shutil.copytree(ADULT, folder / "adult")
     _run([*SUDARE, "init", str(folder / "w")], {})

@@ -34,15 +34,15 @@ from benchmarks._statistics_data import Measured, tables
 from benchmarks._statistics_peers import Peer, asked
 from benchmarks.results import Row, Setting, machine, write
 from benchmarks.statistics import ours
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.domains.addends import ValueMagnitudes
+from contracts.domains.lattice import ValueLattice
 from contracts.reading.scalars import parse_bound
-from contracts.release.private_clips import USUAL_SHARE
+from contracts.release.statistics import USUAL_SHARE
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.private_clips import LaterDraw, find_clip
+from privacy.statistics.clips import LaterDraw, find_clip
 
 EPSILONS: Final = ("0.1", "1")
 STATISTICS: Final = ("sum", "mean")

@@ -23,11 +23,11 @@ from scipy.stats import binom
 
 from benchmarks.results import Row, Setting, machine, write
 from console.aimed_plan import aimed
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from flows.request import planned_request, read_request
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
-from privacy.statistics.table_values import NoisyNumbers, table_values
+from privacy.statistics.table import NoisyNumbers, table_values
 
 RELEASES: Final = 1000
 CONFIDENCE: Final = 0.95

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from benchmarks.refinement import SEED, Counts, arguments, noise, refined
 from benchmarks.results import Row, Setting, machine, write
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteGaussian
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine.methods import CellEvidence, best_method, estimate
-from privacy.refine.total import estimate_total, table_sum
+from privacy.refine.tables import estimate_total, table_sum
 
 MOST_VALUES: Final = 20
 POOLED: Final = {"adult/adult_full": 0.78, "nist_acs/national2019": 0.735, "nist_acs/ma2019": 0.645}

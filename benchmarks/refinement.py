@@ -30,13 +30,12 @@ from numpy.typing import NDArray
 from benchmarks._neural_data import acs, adult, bank
 from benchmarks._neural_tables import Number, Table
 from benchmarks.results import Row, Setting, machine, write
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine.tables import refine_table
-from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.total import NoisySum, estimate_total, table_sum
+from privacy.refine.consistency import KnownTotal, MeasuredTable, refine_together
+from privacy.refine.tables import NoisySum, estimate_total, refine_table, table_sum
 
 SEED: Final = 20262
 Counts = NDArray[np.int64]

@@ -23,14 +23,12 @@ from numpy.typing import NDArray
 
 from benchmarks.refinement import SEED, STANDARD_ERRORS, Counts, made_up, noise
 from benchmarks.results import Row, Setting, machine, write
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.noise.random_bytes import SeededBytes
+from privacy.refine.consistency import KnownTotal, MeasuredTable, MeasuredTree, refine_together, refine_tree
 from privacy.refine.hierarchy import quadtree, split_budget
-from privacy.refine.tables import refine_table
-from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.total import estimate_total, table_sum
-from privacy.refine.tree import MeasuredTree, refine_tree
+from privacy.refine.tables import estimate_total, refine_table, table_sum
 
 RELEASES: Final = ((6, 6), (12, 12, 12), (16,) * 6, (100,) * 3, (2, 1000), (1000, 10_000), (1000, 1_000_000))
 EPSILONS: Final = tuple(map(Fraction, ("1/100", "1/10", "1", "3", "10")))

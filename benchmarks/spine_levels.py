@@ -28,17 +28,18 @@ from scipy import optimize
 from benchmarks._nation import CELLS, LEVELS, SHAPE, SIZES, cells_of, parents_of
 from benchmarks._spine_baselines import from_the_top, own_measurements
 from benchmarks.results import Row, Setting, machine, write
-from privacy.refine.place_counts import whole_counts
-from privacy.refine.place_estimates import (
+from privacy.refine.estimates import (
     LevelTable,
     MeasuredSpine,
     SpineEstimate,
     estimate_upwards,
     final_variances,
+    implied_margins,
+    row_totals,
     upward_variances,
 )
-from privacy.refine.place_intervals import interval_ends, margin_deviations
-from privacy.refine.public_margins import implied_margins, row_totals
+from privacy.refine.place_counts import whole_counts
+from privacy.refine.whole_counts import interval_ends, margin_deviations
 
 SHARES: Final = (0.01, 0.01, 0.01, 0.27, 0.70)
 """Of a table over the levels, as `benchmarks.national_spine` has them."""

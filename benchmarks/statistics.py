@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from benchmarks._statistics_data import Measured, tables
 from benchmarks._statistics_peers import Answers, answers
 from benchmarks.results import Row, Setting, machine, write
-from contracts.domains.value_sums import LoneSum, may_stand_alone
+from contracts.domains.addends import LoneSum, may_stand_alone
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import RandomBytes, SeededBytes
 

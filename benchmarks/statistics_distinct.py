@@ -33,14 +33,13 @@ from numpy.typing import NDArray
 
 from benchmarks._distinct_peers import Answers, Floats, People, Question, answers
 from benchmarks.results import Row, Setting, machine, write
-from contracts.domains.distinct_counts import DistinctCount
-from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
-from privacy.accounting.key_selection import key_selection
+from contracts.domains.addends import DistinctCount
+from privacy.accounting.events import key_selection
+from privacy.accounting.key_law import KeyCountLaw, key_count_law
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise
-from privacy.noise.key_coins import selected
-from privacy.noise.key_counts import noisy_key_counts
+from privacy.noise.choice import noisy_key_counts, selected
 from privacy.noise.random_bytes import SecureBytes
 from privacy.statistics.key_counts import key_interval
 

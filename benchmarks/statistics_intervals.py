@@ -24,18 +24,17 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from benchmarks.results import Row, Setting, machine, write
-from contracts.domains.addends import Addends
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum, moments_of
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics_table import StatisticsTable
+from contracts.domains.addends import Addends, LoneSum, moments_of
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
+from contracts.release.statistics import StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
-from privacy.statistics.noise_quantiles import mixed_quantile, quantile
-from privacy.statistics.table_values import NoisyNumbers, table_values
+from privacy.statistics.noise_sums import mixed_quantile, quantile
+from privacy.statistics.table import NoisyNumbers, table_values
 
 RELEASES: Final = 2000
 SIZES: Final = (1, 2, 5, 20, 100, 1000, 10_000)

@@ -31,18 +31,15 @@ from benchmarks._quantiles_peers import Answers, answers
 from benchmarks._statistics_data import Measured, tables
 from benchmarks.results import Row, Setting, machine, write
 from benchmarks.statistics import Error, _comparison, _error, _written
-from contracts.domains.quantile_choices import QuantileChoices
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree, usual_resolution
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import QuantileChoices, ValueTree, usual_resolution
 from privacy.grant.queries.quantile_choice import base_rate, chosen_quantiles
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
-from privacy.statistics.chosen_quantiles import ChosenQuantiles
 from privacy.statistics.estimates import Estimates
-from privacy.statistics.quantile_method import choice_rank_error, tree_rank_error
-from privacy.statistics.quantiles import estimate_quantiles
+from privacy.statistics.quantiles import ChosenQuantiles, choice_rank_error, estimate_quantiles, tree_rank_error
 
 EPSILONS: Final = ("0.1", "1")
 REPEATS: Final = 100

@@ -29,13 +29,13 @@ from benchmarks._statistics_peers import Answers, answers
 from benchmarks.results import Row, Setting, machine, write
 from benchmarks.statistics import REPEATS, SEED, _arguments, _comparison, _error
 from contracts.domains.addends import WeightedCount
-from contracts.domains.value_lattices import ValueLattice
-from contracts.release.statistics_table import StatisticsTable
+from contracts.domains.lattice import ValueLattice
+from contracts.release.statistics import StatisticsTable
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.table_values import NoisyNumbers, table_values
+from privacy.statistics.table import NoisyNumbers, table_values
 
 CLIP: Final = 400
 WEIGHT: Final = ValueLattice("weight", Decimal(0), Decimal(CLIP), Decimal(1), counts_missing=True)

@@ -38,14 +38,14 @@ from benchmarks.statistics_intervals import (
     _offsets,
 )
 from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics_table import StatisticsTable
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
+from contracts.release.statistics import StatisticsTable
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.noise.random_bytes import SecureBytes
-from privacy.statistics.noise_quantiles import quantile
-from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
+from privacy.statistics.noise_sums import quantile
+from privacy.statistics.table import Columns, NoisyNumbers, table_values
 
 WEIGHT: Final = ValueLattice("weight", Decimal(0), Decimal(40), Decimal("0.5"), counts_missing=False)
 WEIGHTS: Final = ("a few heavy", "all alike", "all the heaviest")

@@ -19,8 +19,7 @@ import duckdb
 from contracts.contract.contract import Column, Contract
 from contracts.contract.odcs import load_contract
 from contracts.domains.categories import CategoryDomain, MappingDomain
-from contracts.domains.dates import DateDomain
-from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.ordered import DateDomain, DecimalDomain, IntegerDomain
 
 MISSING_IN_2048 = 20
 DECIMAL_PLACES = 2

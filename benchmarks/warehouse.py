@@ -27,7 +27,7 @@ from benchmarks.results import Row, Setting, machine, write
 from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
 from deploy.postgres_server import postgres_server
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from tasks.ingest import ingest
 
 SECRET: Final = "the-secret-of-a-benchmark"

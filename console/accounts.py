@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from console.render import print_facts, table
+from console.output import print_facts, table
 from contracts.periods.time_blocks import TimeBlock
 from privacy.accounting.amounts import atto_to_text, budget_used, percent_text, pico_to_text
 from privacy.accounting.scale import further_epsilons

@@ -11,8 +11,8 @@ from typing import Any, Final
 from rich.console import Console
 
 from console.aims import AccuracyAim, Reached, all_of, curve, least_epsilon, reached, read_aims, three_digits
+from console.output import table
 from console.products.product_view import ExpectedWidth, product_view
-from console.render import table
 from contracts.reading.scalars import plain_text
 from contracts.release.spec import ReleaseSpec
 from flows.request import Request, planned_request

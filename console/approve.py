@@ -10,20 +10,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from console.errors import Interrupted
-from console.options import AsJson, At, Spec
+from console.output import AsJson, At, Interrupted, Spec, answer, print_facts, terminal
 from console.plan import nearest_workspace, plan_object, print_plan
-from console.render import answer, print_facts, terminal
 from contracts.canonical import readable_json
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import Problem
 from flows.request import read_request
-from privacy.ledger.journal.signed_note import read_verifier_key
+from privacy.ledger.journal.notes import read_verifier_key
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.products.charge_request import request_for
 from tasks.records.model.approval_statements import PURPOSE, SignedApproval, about
 from tasks.storage.workspace.keys import read_key
-from tasks.verification.public_keys import read_public_key
+from tasks.verification.keys import read_public_key
 
 _UNASKED = Problem("no `approvals:`", "who may approve, and how many are needed", "add `approvals:` to the spec")
 

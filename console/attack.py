@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from console.progress import shown
-from console.render import answer, print_facts
+from console.output import answer, print_facts, shown
 from contracts.errors import Finding, SpecRefused
 from flows.evaluation.shadow_attack import AttackRequest, attack_release
 from tasks.evaluation.attack_files import KINDS, AttackReport, broken_claim, sentences

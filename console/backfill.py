@@ -9,16 +9,15 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from console.errors import Interrupted, as_object, present
-from console.render import answer, table
+from console.output import Interrupted, answer, as_object, present, table
 from console.running import RunOptions, Stop, make_release, running
 from contracts.errors import Finding, Refused, SpecRefused, SudareError
 from contracts.periods.period import Period, read_periods
 from contracts.release.spec import pattern_of
 from flows.periods.clock import today
-from flows.periods.period_state import may_run
-from flows.periods.states import standings
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.periods.publications import standings
+from flows.periods.state import may_run
+from flows.prefect_runs.server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 
 

@@ -3,27 +3,178 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from console.balance import answer_account
-from console.errors import UsageRefused, require_regular
-from console.options import AsJson, At, ledger_at, workspace_at
-from console.render import answer
+from console.accounts import EXACT, HEADINGS, NUMBERS, account_object, account_row, calendar_object, print_account
+from console.output import AsJson, At, Exact, UsageRefused, answer, ledger_at, require_regular, table, workspace_at
+from contracts.errors import Finding, Refused
 from contracts.periods.period import PLACEHOLDER, read_any_periods
 from contracts.periods.time_blocks import time_block
-from contracts.release.address_kinds import is_address
+from contracts.release.address import is_address
 from contracts.release.source import written_source_name
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text, budget_down, delta_down, exact
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
+from privacy.ledger.backup import dump
+from privacy.ledger.backup import restore as fill
+from privacy.ledger.books import forget_marks
+from privacy.ledger.entries import Entry, to_the_hour
 from privacy.ledger.ledger import Ledger
-from privacy.ledger.terms import AccountTerms
-from tasks.checkpoints import check_no_copy, check_not_forgotten
+from privacy.ledger.replay.fold import SignedCheckpoint, summary
+from privacy.ledger.terms import AccountState, AccountTerms
+from tasks.checkpoints import check_no_copy, check_not_forgotten, proofs_in, published_checkpoints
+from tasks.storage.workspace.settings import FILE, Workspace
+from tasks.verification.keys import read_public_key
+
+# --- `sudare budget show` and `history`.
+
+
+AccountArgument = Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="One account; all without it.")]
+Proofs = Annotated[
+    list[Path] | None,
+    typer.Option("--proof", metavar="FILE", help="Also hold the journal against this PROOF.json, kept elsewhere."),
+]
+
+
+class JournalBroken(Refused):
+    """The journal contradicts itself, or what was published."""
+
+    exit_code = 5
+
+
+def show(
+    account: AccountArgument = None, exact: Exact = False, workspace: At = None, as_json: AsJson = False
+) -> None:
+    """Show what was released, how much of the budget is used, how many scheduled runs fit, and when it runs out.
+
+    Every ε is a release's own claim. The account adds up losses in units of its calculus, where two releases lose
+    less than their ε together; --exact shows these, and the ε that one more release can have.
+
+    Examples:
+
+        sudare budget show
+
+        sudare budget show adult-1994 --exact
+
+        sudare budget show adult-1994 --json
+    """
+    with ledger_at(workspace) as ledger:
+        if account is not None:
+            answer_account(ledger, ledger.account(account), workspace, as_json=as_json, exact=exact)
+            return
+        calendar = _calendar(ledger, workspace)
+        accounts = [_object(ledger, state, calendar) for state in ledger.accounts()]
+        if not accounts:
+            check_not_forgotten(ledger, workspace_at(workspace).releases)
+
+    def people(console: Console) -> None:
+        if accounts:
+            rows = [account_row(account, exact=exact) for account in accounts]
+            console.print(table((*HEADINGS, *(EXACT if exact else ())), rows, numbers=NUMBERS))
+        else:
+            console.print("No account is open yet: sudare budget open --help")
+
+    answer({"accounts": accounts}, people, as_json=as_json)
+
+
+def history(
+    account: AccountArgument = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Also check the journal; exit 5 when it fails.")] = False,
+    proof: Proofs = None,
+    workspace: At = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the journal: every account, charge, draw, publication and withdrawal.
+
+    Times are to the hour, as the public ones are; the number of an entry orders them. Only entries that are sealed
+    for auditors have seconds, which --json shows.
+
+    With --verify the database's pages and indexes, every entry, cap and balance are checked, and that the journal
+    still begins with what it held when each version in the release store was published.
+
+    Examples:
+
+        sudare budget history
+
+        sudare budget history adult-1994 --verify
+
+        sudare budget history --verify --proof archive/v1/PROOF.json
+    """
+    with ledger_at(workspace) as ledger:
+        held, findings = _verified(ledger, workspace, proof or []) if verify else (0, [])
+        unchecked = ledger.unchecked_indexes() if verify and not findings else ""
+        if findings:
+            raise JournalBroken(findings)
+        entries = _entries_of(ledger, account)
+    payload: dict[str, Any] = {"entries": [{**entry.to_json(), "hash": entry.hash} for entry in entries]}
+    if verify:
+        payload |= {"verified": True, "published_checkpoints": held, "indexes_not_checked": unchecked or None}
+
+    def people(console: Console) -> None:
+        for entry in entries:
+            told = summary(entry)
+            head = f"{told.pop('sequence'):>5}  {to_the_hour(told.pop('at'))}  {told.pop('kind'):<18}"
+            console.print(head, " ".join(f"{name}={value}" for name, value in told.items()), soft_wrap=True)
+        if verify:
+            console.print("The journal holds: every entry, every cap, every balance.")
+            console.print(f"It begins with what the checkpoints of published versions have seen of it ({held}).")
+        if unchecked:
+            console.print(f"! Not checked: damaged indexes ({unchecked})", soft_wrap=True)
+
+    answer(payload, people, as_json=as_json)
+
+
+def answer_account(
+    ledger: Ledger, state: AccountState, workspace: Path | None, *, as_json: bool, exact: bool = False
+) -> None:
+    """Answer with one account as it stands."""
+    account = _object(ledger, state, _calendar(ledger, workspace))
+    answer(account, lambda console: print_account(console, account, exact=exact), as_json=as_json)
+
+
+def _object(ledger: Ledger, state: AccountState, calendar: dict[str, Any]) -> dict[str, Any]:
+    charges = ledger.charges(account=state.terms.name)
+    made = account_object(state, charges, ledger.sources(), ledger.accounts())
+    return {**made, **calendar_object(calendar, state)}
+
+
+def _calendar(ledger: Ledger, folder: Path | None) -> dict[str, Any]:
+    """Return the forecasts of the workspace's schedule, and which account refuses which run first."""
+    workspace = workspace_at(folder)
+    if not workspace.schedule:
+        return {"forecasts": [], "refusals": {}}
+    # the plans of what is scheduled: for workspaces with a schedule
+    from flows.periods.budget_calendar import forecasts, refusals
+
+    now = datetime.now()
+    runs = forecasts(ledger, workspace, now=now)
+    return {"forecasts": runs, "refusals": refusals(ledger.accounts(), runs, now=now)}
+
+
+def _verified(ledger: Ledger, folder: Path | None, proofs: list[Path]) -> tuple[int, list[Finding]]:
+    """Check the ledger, against the checkpoints of the release store and of the proofs that were named."""
+    workspace = workspace_at(folder)
+    key = read_public_key(workspace.public_key_file)
+    checkpoints, findings = published_checkpoints([*proofs_in(workspace.releases), *proofs], public_key=key)
+    return len(checkpoints), findings + ledger.verify(checkpoints, public_key=key)
+
+
+def _entries_of(ledger: Ledger, account: str | None) -> list[Entry]:
+    """Return the journal, or those of its entries that are about one account."""
+    if account is None:
+        return list(ledger.journal())
+    subjects = [ledger.account(account).terms.name]
+    subjects += [charge.request.run_key for charge in ledger.charges(account=account)]
+    entries = [entry for subject in subjects for entry in ledger.entries_of(subject)]
+    return sorted(entries, key=lambda entry: entry.sequence)
+
 
 AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 PopulationOption = Annotated[str, typer.Option(help="The people whose loss is bounded, such as us-adults.")]
@@ -323,3 +474,67 @@ def _number(option: str, text: str, *, zero: bool = False) -> Fraction:
         return exact(Decimal(text), what=option, zero=zero)
     except InvalidOperation:
         raise AmountRefused(option, text, "a decimal number, such as 1.0 or 1e-9") from None
+
+
+# --- `sudare budget backup` and `restore`.
+
+
+CopyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")]
+
+
+def backup(file: CopyFile, workspace: At = None, as_json: AsJson = False) -> None:
+    """Copy the ledger into a new file: one committed state, whichever database it is in.
+
+    The file tells which releases were made of which sources: keep it like
+    the ledger. Copy the workspace's other files before it, and .sudare/draws after it.
+
+    Examples:
+
+        sudare budget backup /backups/ledger-2026-10-05.ndjson
+    """
+    entries = dump(workspace_at(workspace).ledger_url, file)
+    told = f"{entries} journal entries are in {file}"
+    answer({"file": str(file), "entries": entries}, lambda console: console.print(told), as_json=as_json)
+
+
+def restore(file: CopyFile, proof: Proofs = None, workspace: At = None, as_json: AsJson = False) -> None:
+    """Fill an empty ledger (SQLite or PostgreSQL) with a copy, once the copy is checked.
+
+    A copy that does not know of a version in the release store (or of one
+    whose PROOF.json is named) is refused: it would let its charge be spent again.
+
+    Examples:
+
+        sudare budget restore /backups/ledger-2026-10-05.ndjson
+
+        sudare budget restore /backups/ledger-2026-10-05.ndjson --proof archive/v7/PROOF.json
+    """
+    where = workspace_at(workspace)
+    key, published = _seen(where, proof or [])
+    entries = fill(file, where.ledger_url, public_key=key, published=published)
+    forget_marks(where.draws)
+    told = f"{entries} journal entries are restored; now: sudare budget history --verify"
+    left = where.private / "ledger.sqlite"
+    moved = left.exists() and not where.ledger_url.endswith(str(left))
+    if moved:
+        told += f"\nThe old ledger is still there, and could be spent again: name the new one in {where.root / FILE} "
+        told += f"([ledger] url), then remove {left}, and its -wal and -shm"
+    payload = {"file": str(file), "entries": entries, "published_checkpoints": len(published)}
+    payload |= {"old_ledger": str(left)} if moved else {}
+    answer(payload, lambda console: console.print(told, soft_wrap=True), as_json=as_json)
+
+
+def _seen(workspace: Workspace, proofs: list[Path]) -> tuple[str | None, list[SignedCheckpoint]]:
+    """Return the public key, if there is one, and what published versions have seen of the ledger.
+
+    Raises:
+        JournalBroken: a proof cannot be read, or another key signed it.
+    """
+    found = [*proofs_in(workspace.releases), *proofs]
+    if not found and not workspace.public_key_file.is_file():
+        return None, []
+    key = read_public_key(workspace.public_key_file)
+    published, findings = published_checkpoints(found, public_key=key)
+    if findings:
+        raise JournalBroken(findings)
+    return key, published

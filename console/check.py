@@ -10,15 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, Spec, workspace_at
-from console.progress import shown
-from console.render import answer, seen_by_a_person, table, terminal
+from console.output import AsJson, At, Spec, answer, seen_by_a_person, shown, table, terminal, workspace_at
 from contracts.errors import Finding, Refused
-from flows.misfit_report import check_name, checked
+from flows.prepare import check_name, checked
 from flows.request import read_request
 from tasks.storage.workspace.run_folder import hold, sheltered
-from tasks.validation.misfits import Misfits, to_json
-from tasks.validation.misfits_page import page_file, percent
+from tasks.validation.misfits import Misfits, page_file, percent, to_json
 
 GATE_BREAKS, WOULD_ASK = 3, 1
 MOST_COLUMNS = 30

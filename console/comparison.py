@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from console.published_folders import Folder, Folders
-from contracts.release.statistics_table import NEAR_ZERO
+from contracts.release.statistics import NEAR_ZERO
 from tasks.records.public_text import SILENT
 from tasks.records.sentences import PRESENCE
 from tasks.records.values import Values
@@ -85,7 +85,7 @@ def meaning(first: Any, second: Any) -> list[dict[str, str]] | None:
     """
     from pydantic import ValidationError
 
-    from contracts.comparison.contract_changes import compare
+    from contracts.comparison.changes import compare
     from contracts.contract.contract import Contract
 
     try:

@@ -11,14 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, workspace_at
-from console.progress import shown
-from console.render import answer, print_facts, table
+from console.output import AsJson, At, answer, print_facts, shown, table, workspace_at
 from contracts.errors import Finding, SpecRefused
-from flows.evaluation.holdout import evaluate_on_holdout
-from flows.evaluation.version_evaluation import Evaluation, evaluate_version
-from privacy.evaluation.model_scores import PrivateModelScores
-from privacy.evaluation.scores import PrivateScores, Scores
+from flows.evaluation.evaluate import Evaluation, evaluate_on_holdout, evaluate_version
+from privacy.evaluation.membership import PrivateModelScores
+from privacy.evaluation.rows import PrivateScores, Scores
 from privacy.evaluation.statistic_errors import PrivateStatisticErrors, StatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.public_rows import PUBLIC

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from console.commands import require_publisher
-from console.error_pages import error_pages, spelled_code
-from console.options import AsJson
-from console.render import answer
+from console.main import require_publisher
+from console.output import AsJson, answer, error_pages, spelled_code
 from contracts.errors import Finding, SourceUnreadable
 from contracts.reading.scalars import nearest, spelled
 from privacy.accounting.amounts import percent_text
 from privacy.accounting.posterior import PRIORS, largest_posterior, odds_bound
-from tasks.records.explanation import RecordExplanation, published_explanation
 from tasks.records.groups.field import NOT_AVAILABLE
 from tasks.records.model.record_kinds import record_part, stated_kind
-from tasks.storage.version_folders import digests_in
+from tasks.records.record import RecordExplanation, published_explanation
+from tasks.storage.manifest import digests_in
 
 if TYPE_CHECKING:
     from flows.request import Request

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, workspace_at
-from console.render import answer, print_facts
+from console.output import AsJson, At, answer, print_facts, workspace_at
 from console.running import Stop
 from contracts.errors import Finding, SpecRefused
 from contracts.release.federation_spec import load_federation, load_site
-from flows.prefect_runs.prefect_server import prefect_server
+from flows.prefect_runs.server import prefect_server
 from privacy.accounting.amounts import pico_to_text
-from tasks.federation.flower_processes import Certificates
+from tasks.federation.flower import Certificates
 from tasks.federation.site_keys import key_file, site_key
 from tasks.storage.workspace.environment import federation_environment
 
@@ -38,9 +37,9 @@ def plan(federation: FederationArgument, as_json: AsJson = False) -> None:
     """
     # the plans and the ledger, which take half a second: not for `key`
     from contracts.contract.odcs import load_contract
-    from tasks.products.across.federation import understood
+    from tasks.products.across.spec_terms import understood
     from tasks.records.across import words
-    from tasks.records.across.execution_group import noise as noise_of
+    from tasks.records.across.across_groups import noise as noise_of
 
     spec = load_federation(federation)
     contract = load_contract(spec.contract)

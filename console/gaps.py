@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 
 from console.backfill import granularity_of
-from console.options import AsJson, At, Spec, workspace_at
-from console.render import answer, table
+from console.output import AsJson, At, Spec, answer, table, workspace_at
 from contracts.periods.period import Period, last_complete, period_of, read_periods
 from flows.periods.clock import today
-from flows.periods.period_state import PeriodState
-from flows.periods.states import PeriodStanding, first_published, standings
+from flows.periods.publications import PeriodStanding, first_published, standings
+from flows.periods.state import PeriodState
 
 
 def gaps(

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from console.options import AsJson
-from console.render import answer, print_facts
-from flows.prefect_runs.prefect_database import begin_database
+from console.output import AsJson, answer, print_facts
+from flows.prefect_runs.server import begin_database
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.environment import user_folder
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.public_keys import remember_own
+from tasks.verification.keys import remember_own
 
 NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to make it; this folder without it.")]
 

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from console.options import AsJson
-from console.render import answer
+from console.output import AsJson, answer
 
 PlaceVersion = Annotated[
     Path,
@@ -38,7 +37,7 @@ def interval(version_dir: PlaceVersion, where: SumConditions = "", as_json: AsJs
         sudare interval releases/people-by-place/v1 --where "city=13101|13102 and age=0 to 19" --json
     """
     from tasks.products.spine.spine_intervals import published_spine  # arrays, which help does without
-    from tasks.verification.files.version_folder import open_version
+    from tasks.verification.files.folder import open_version
 
     found = published_spine(open_version(version_dir)).interval(where)
     payload = {"where": where, "confidence": 0.95, **asdict(found)}

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from console.options import workspace_at
+from console.output import print_facts, workspace_at
 from console.plan_warnings import delta_unheld, known_rows, print_warnings, warnings_of
 from console.products.product_view import product_view
-from console.render import print_facts
 from contracts.errors import SourceUnreadable
 from contracts.reading.scalars import Problem, nearest
 from contracts.reading.yaml_lines import nearest_file
 from contracts.release.engine_kinds import EngineKind, engine_kind
-from flows.capacity import check_capacity
 from flows.outcome import still
-from flows.request import Request
+from flows.request import Request, check_capacity
 from privacy.accounting.amounts import atto_to_text, budget_used, pico_to_text
 from privacy.ledger.accounts.admission import Admission, fitting_epsilon
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import LedgerRefusal
 from privacy.ledger.forecast import remaining_of, runs_left, times
 from tasks.products.charge_request import request_for
 from tasks.storage.workspace.keys import WorkspaceRefused

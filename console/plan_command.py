@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, Exact, Spec
+from console.output import AsJson, At, Exact, Spec, answer
 from console.plan import nearest_workspace, plan_object, print_plan
-from console.render import answer
 from flows.request import read_request
-from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.entries import BudgetExceeded
 
 Surrogate = Annotated[
     Path | None,

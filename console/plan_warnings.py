@@ -24,7 +24,7 @@ from contracts.contract.short_form import contract_document
 from contracts.drafting.advice.advice import advise
 from contracts.reading.scalars import spelled
 from contracts.release.spec_checks import declared_rows
-from contracts.sql.select_columns import compares_literals
+from contracts.sql.select import compares_literals
 from privacy.accounting.amounts import PICO, pico_to_text
 
 if TYPE_CHECKING:  # `contract lint` takes this module's warnings of a select, and loads no plan for it

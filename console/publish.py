@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from console.options import AsJson, At, ledger_at, workspace_at
-from console.render import answer
+from console.output import AsJson, At, answer, ledger_at, workspace_at
 from contracts.release.source import written_address
 from tasks.storage.sinks.copies import copy_published
 from tasks.storage.workspace.settings import blocks_of

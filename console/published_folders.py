@@ -19,10 +19,10 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from contracts.errors import SudareError
 from privacy.ledger.terms import VersionEntry
-from tasks.records.explanation import published_explanation
-from tasks.records.model.release_statement import files_of_manifest
+from tasks.records.model.manifest import files_of_manifest
+from tasks.records.record import published_explanation
 from tasks.records.values import Values
-from tasks.storage.version_folders import MANIFEST, PROOF, version_folder
+from tasks.storage.manifest import MANIFEST, PROOF, version_folder
 
 FolderState = Literal["whole", "coming", "elsewhere", "changed"]
 _KEPT: Final = 64

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, Exact, Spec, workspace_at
-from console.render import answer, print_facts
+from console.output import AsJson, At, Exact, Spec, answer, print_facts, workspace_at
 from console.running import RunOptions, make_release, running
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from console.errors import Interrupted
-from console.progress import paused, shown
+from console.output import Interrupted, paused, shown
 from contracts.errors import GateBroken, Refused, SudareError
 from flows.order import OperatorDecision, ReleaseOrder
-from flows.prefect_runs.prefect_server import PrefectServer, prefect_server
+from flows.prefect_runs.server import PrefectServer, prefect_server
 from tasks.storage.workspace.run_folder import CHARGE_STATES, RunFolder
 from tasks.storage.workspace.settings import Workspace
 
@@ -121,9 +120,9 @@ class Operator:
             SecondVersion: it would be a second version, and nobody wants it.
         """
         from console.check import accepted
-        from flows.misfit_report import before_charge
         from flows.periods.publications import SecondVersion
-        from tasks.validation.misfits_page import page_file
+        from flows.prepare import before_charge
+        from tasks.validation.misfits import page_file
 
         options = self.options
         try:

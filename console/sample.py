@@ -9,12 +9,10 @@ from typing import Annotated
 
 import typer
 
-from console.options import AsJson
-from console.progress import shown
-from console.render import answer, print_facts
+from console.output import AsJson, answer, print_facts, shown
 from contracts.errors import Finding, SpecRefused
 from privacy.generators.rows import seed_text
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.sample import sample as sample_rows
 
 SampledVersion = Annotated[Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a synthetic version.")]

@@ -19,9 +19,7 @@ from cronsim import CronSim, CronSimError
 from rich.console import Console
 
 from console.backfill import granularity_of, missing, release_periods
-from console.errors import UsageRefused
-from console.options import AsJson, At, Spec, workspace_at
-from console.render import answer, print_facts, terminal
+from console.output import AsJson, At, Spec, UsageRefused, answer, print_facts, terminal, workspace_at
 from console.running import RunOptions
 from contracts.periods.period import Period, last_complete, read_periods
 from flows.periods.arrivals import Arrival, arrived

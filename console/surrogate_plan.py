@@ -8,8 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from console.options import workspace_at
-from console.render import table
+from console.output import table, workspace_at
 from contracts.errors import Finding, SpecRefused
 from flows.evaluation.surrogate import SIZES, class_name, surrogate_errors
 from flows.request import Request, planned_request

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from console.errors import VerificationFailed, VersionTakenBack
-from console.options import AsJson, At
-from console.pinned_keys import key_to_verify_with
-from console.progress import shown
-from console.render import answer
+from console.keys import key_to_verify_with
+from console.output import AsJson, At, VerificationFailed, VersionTakenBack, answer, shown
 from contracts.errors import Finding, SpecRefused
 from contracts.plug_ins import names
 from privacy.ledger.journal.signing import key_id
 from tasks.storage.workspace.environment import user_folder
+from tasks.verification.keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
 from tasks.verification.outcomes import (
     FILES_NOT_COMPARED,
     NOT_COMPARED,
@@ -26,7 +24,6 @@ from tasks.verification.outcomes import (
     CheckerTerms,
     VerificationReport,
 )
-from tasks.verification.public_keys import PIN, POLICY_PIN, RECOVERY_PIN, read_public_key
 
 if TYPE_CHECKING:
     from privacy.ledger.journal.witness_policy import WitnessPolicy
@@ -134,7 +131,7 @@ def verify(
         sudare verify releases/adult-tables/v1 --auditor .sudare/records/adult-tables/v1/record.auditor.json
     """
     from tasks import verify as verification  # arrays and files of tables, which help does without
-    from tasks.verification.files.version_folder import open_version
+    from tasks.verification.files.folder import open_version
 
     if compare is not None:
         _compare(compare, version_dir, key, workspace, as_json=as_json)

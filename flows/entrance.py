@@ -10,13 +10,12 @@ import time
 from contextlib import closing
 
 from contracts.errors import SudareError
-from flows.capacity import check_capacity
 from flows.observers import check_observers, observed
 from flows.order import Conductor, ReleaseOrder
 from flows.outcome import Outcome
 from flows.periods.clock import check_clock, check_due, check_over, today
 from flows.periods.publications import attempt_noted, settled
-from flows.request import Request, check_recorded, read_request
+from flows.request import Request, check_capacity, check_recorded, read_request
 from tasks.products.approvals import check_approved
 from tasks.publish import probe_store
 from tasks.storage.progress import timed

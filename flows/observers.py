@@ -15,7 +15,7 @@ from contracts.errors import SpecRefused
 from contracts.plug_ins import OF_EXTENSIONS, RegisteredName, absent_extension, registered
 from flows.outcome import Outcome
 from flows.request import Request
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
 from tasks.storage.progress import StepTime
 from tasks.storage.workspace.keys import refusal
 from tasks.storage.workspace.settings import FILE, Workspace

@@ -7,7 +7,7 @@ from typing import Any
 
 from privacy.accounting.amounts import atto_to_text, budget_used, pico_to_text
 from privacy.ledger.accounts.admission import fitting_epsilon, loss_name
-from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.entries import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState
 from tasks.publish import Publication

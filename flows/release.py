@@ -20,16 +20,14 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect.logging import get_run_logger
 
 from contracts.errors import StoreAway, SudareError
-from contracts.release.about import Publisher, declared
+from contracts.release.terms import Publisher, declared
 from flows import steps
-from flows.capacity import check_capacity
-from flows.misfit_report import check_share, looked
 from flows.order import OperatorDecision, ReleaseOrder
 from flows.outcome import Outcome, outcome_of
 from flows.periods.publications import is_withdrawn
-from flows.prepare import check_contract_of, engine_failures_entered, gates_entered, source_rows
-from flows.request import Request, as_charged
-from privacy.ledger.errors import LedgerConflict
+from flows.prepare import check_contract_of, check_share, engine_failures_entered, gates_entered, looked, source_rows
+from flows.request import Request, as_charged, check_capacity
+from privacy.ledger.entries import LedgerConflict
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable

@@ -27,11 +27,10 @@ from contracts.errors import SudareError
 from privacy.ledger.draw_files import sync_folder
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import Charge, ChargeRequest, VersionEntry
+from tasks.storage.manifest import version_folder
 from tasks.storage.sinks.version_copy import VersionBroken, whole_version
-from tasks.storage.version_folders import version_folder
 from tasks.storage.workspace.run_folder import FETCHED, SNAPSHOT_STEM, SPILL, RunBusy, hold, is_locked, run_name
-from tasks.storage.workspace.settings import FILE, Workspace
-from tasks.storage.workspace.settings_file import read_days
+from tasks.storage.workspace.settings import FILE, Workspace, read_days
 
 LOG: Final = "retention.log"
 _REMOVED: Final = ".removed-"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sudare.entrance import main, refusal, stranger, unsupported
 
 if TYPE_CHECKING:
-    from console.errors import VerificationFailed
+    from console.output import VerificationFailed
     from contracts.errors import (
         ContractRefused,
         Finding,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SudareError,
     )
     from flows.periods.publications import SecondVersion
-    from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+    from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
     from sudare.account import Account
     from sudare.contract import Contract
     from sudare.plan import Plan
@@ -87,9 +87,9 @@ _PLACES: Final = {
     "Spec": "sudare.spec",
     "Table": "sudare.table",
     "Workspace": "sudare.workspace",
-    "BudgetExceeded": "privacy.ledger.errors",
-    "LedgerRefusal": "privacy.ledger.errors",
-    "VerificationFailed": "console.errors",
+    "BudgetExceeded": "privacy.ledger.entries",
+    "LedgerRefusal": "privacy.ledger.entries",
+    "VerificationFailed": "console.output",
     "SecondVersion": "flows.periods.publications",
     **dict.fromkeys(("Verification", "verify"), "sudare.verification"),
     **dict.fromkeys(_ERRORS, "contracts.errors"),

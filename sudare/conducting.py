@@ -13,20 +13,19 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from console.check import OperatorDecides
-from console.progress import shown
+from console.output import shown
 from console.running import Operator, RunOptions, Stop
 from contracts.errors import SudareError
 from flows import entrance
-from flows.misfit_report import before_charge
 from flows.order import OperatorDecision
 from flows.outcome import Outcome
 from flows.periods.publications import SecondVersion, withdrawal
-from flows.prefect_runs.prefect_server import lasting_server
-from flows.prepare import intake
+from flows.prefect_runs.server import lasting_server
+from flows.prepare import before_charge, intake
 from flows.request import Request
 from tasks.storage.workspace.run_folder import RunFolder
 from tasks.storage.workspace.settings import Workspace as Place
-from tasks.validation.misfits_page import page_file
+from tasks.validation.misfits import page_file
 
 ResultT = TypeVar("ResultT")
 _LOOK_SECONDS = 0.2

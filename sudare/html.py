@@ -12,7 +12,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from tasks.records.charts import drawing
+from tasks.records.charts import charts as drawing
 
 INK: Final = "#0f766e"
 FAINT: Final = "#64748b"

@@ -9,7 +9,7 @@ from typing import Any
 
 from contracts.errors import Finding, SourceUnreadable
 from sudare import html
-from tasks.records.explanation import RecordExplanation, published_explanation
+from tasks.records.record import RecordExplanation, published_explanation
 
 STATEMENT, PAGE = "record.json", "record.html"
 

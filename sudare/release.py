@@ -103,7 +103,7 @@ class Release:
         def sampled() -> pl.DataFrame:
             import polars as pl
 
-            from privacy.marginals.seeds import PostProcessingSeed
+            from privacy.marginals.portable import PostProcessingSeed
             from tasks.sample import sample
 
             with TemporaryDirectory(prefix="sudare-sample-") as folder:

@@ -19,8 +19,8 @@ from typing import Any, Final, cast
 import yaml
 
 from contracts.errors import Finding, SpecRefused
+from contracts.reading.findings import dotted
 from contracts.reading.scalars import FieldPath, nearest, word_list
-from contracts.reading.validation_errors import dotted
 from contracts.release.spec import SpecFile
 from sudare.contract import Contract
 from sudare.words import call

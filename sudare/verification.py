@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from console.errors import VerificationFailed
+from console.output import VerificationFailed
 from contracts.errors import Finding, SpecRefused
 from sudare import html
 from sudare.words import call
@@ -74,7 +74,7 @@ def verify(path: str | Path, key: str | Path, *, deep: bool = False) -> Verifica
     def checked() -> Verification:
         from console.verify import failures
         from tasks import verify as verification
-        from tasks.verification.public_keys import read_public_key
+        from tasks.verification.keys import read_public_key
 
         if not isinstance(key, str | Path) or not isinstance(path, str | Path):
             found = f"{key!r} for the key" if isinstance(path, str | Path) else f"{path!r} for the folder"

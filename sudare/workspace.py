@@ -17,7 +17,7 @@ from sudare.plan import Plan
 from sudare.release import Release
 from sudare.spec import Spec, as_written, names_rows, place_of, planned_file, run_file, spec_of
 from sudare.words import call
-from tasks.storage.version_folders import version_folder
+from tasks.storage.manifest import version_folder
 from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.settings import Workspace as Place
 
@@ -257,7 +257,7 @@ class Workspace:
 
     def close(self) -> None:
         """End the Prefect server that stays between the runs of this process; the next run starts another."""
-        from flows.prefect_runs.prefect_server import stop_lasting
+        from flows.prefect_runs.server import stop_lasting
 
         stop_lasting(self._place)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding
-from contracts.periods.period_sources import division_of
-from privacy.ledger.errors import LedgerRefusal, refusal
+from contracts.periods.time_blocks import division_of
+from privacy.ledger.entries import LedgerRefusal, refusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_checkpoint
-from tasks.verification.key_succession import key_in_use
+from tasks.verification.keys import key_in_use
 
 _FORGOTTEN: Final = (
     "another ledger gives every cap a second time: restore the one that entered it (sudare budget restore FILE, or a "

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from contracts.comparison.contract_changes import compare
+from contracts.comparison.changes import compare
 from contracts.contract.contract import Contract
 from contracts.errors import ContractRefused, Finding
 from contracts.release.spec import ReleaseSpec
 from privacy.ledger.ledger import Ledger
-from tasks.storage.version_folders import version_folder
+from tasks.storage.manifest import version_folder
 from tasks.storage.workspace.contract_registry import Registry, breaking_findings
-from tasks.verification.files.version_folder import read_manifest
+from tasks.verification.files.folder import read_manifest
 
 logger = logging.getLogger(__name__)
 

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contracts.drafting.codebooks.codebook import read_codebook, registered_suffixes
 from contracts.drafting.codebooks.entries import Codebook
-from contracts.drafting.csv_header import sketch_of_csv
-from contracts.drafting.dbt_document import describes_dbt, sketch_of_dbt
-from contracts.drafting.draft_text import draft_text
+from contracts.drafting.documents import describes_dbt, sketch_of_contract, sketch_of_csv, sketch_of_dbt
+from contracts.drafting.draft import draft_text, short_text
 from contracts.drafting.matching import matched, sketch_of_codebook
-from contracts.drafting.odcs_document import sketch_of_contract
-from contracts.drafting.short_text import short_text
 from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, refuse_draft
 from contracts.errors import Finding
 from contracts.reading.placeholders import PLACEHOLDER
 from contracts.reading.scalars import is_not_plain
 from contracts.reading.yaml_lines import located, shown
-from contracts.release.file_names import format_of_name
+from contracts.release.product import format_of_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

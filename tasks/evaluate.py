@@ -16,12 +16,19 @@ from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused
 from contracts.reading.scalars import nearest, word_list
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.scores import PrivateScores, compare
-from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, majority
+from privacy.evaluation.rows import BOOTSTRAP, INDEPENDENT, PrivateScores, compare, majority
 from privacy.private_table import PrivateTable
-from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows, refuse_pictures
-from tasks.evaluation.predictors import LEARNERS, PACKAGES, accuracies, check_installed
-from tasks.evaluation.yardstick_scores import MAKERS, learned_from_real, propensities, yardstick_of
+from tasks.evaluation.linked_scores import encoded_rows, fetched_rows, refuse_pictures
+from tasks.evaluation.scores import (
+    LEARNERS,
+    MAKERS,
+    PACKAGES,
+    accuracies,
+    check_installed,
+    learned_from_real,
+    propensities,
+    yardstick_of,
+)
 from tasks.storage.duckdb_session import connect
 from tasks.storage.progress import Bar, step
 

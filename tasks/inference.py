@@ -19,21 +19,21 @@ from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.reading.scalars import nearest, word_list
-from contracts.release.synthetic_modifiers import unusable
+from contracts.release.synthetic import unusable
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.arrays import Floats
 from privacy.inference.combining import POPULATION, TABLE, check_terms
 from privacy.inference.components import Components
 from privacy.inference.least_squares import NoiseTooLarge, least_squares, reach
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.measured import Measured
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
+from privacy.marginals.estimation import Measured
+from privacy.marginals.graph import CellDomain
 from tasks.products.synthetic.formula import parse_formula
 from tasks.products.version_records import RECORD, published_record
 from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.strict_json import printable
-from tasks.verification.files.version_folder import ManifestFiles, open_version
+from tasks.verification.files.folder import ManifestFiles, open_version
 from tasks.verification.fitted.model_reader import read_published_model
 
 _MARGINAL: Final = "marginal"

@@ -14,38 +14,38 @@ from pathlib import Path
 import duckdb
 
 from contracts.contract.contract import Contract
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn
-from contracts.domains.value_lattices import ValueLattice
 from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import Finding, GateBroken, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
-from contracts.sql.select_types import COUNTED
-from contracts.sql.selection import check_select
-from contracts.sql.value_types import ValueType
+from contracts.sql.select import COUNTED, ValueType, check_select
 from privacy.marginals.counts import ParentRows
 from privacy.private_table import PrivateTable
 from tasks.storage.duckdb_session import Explanation, connect, run
 from tasks.storage.progress import Bar, step
 from tasks.storage.snapshot.fingerprint import fingerprint
-from tasks.storage.snapshot.intake import INTAKE, PACKED, encoded, lay_apart
-from tasks.storage.snapshot.linked_origin import keep_losses, open_linked
-from tasks.storage.snapshot.parent_codes import keep_parents
+from tasks.storage.snapshot.links import keep_losses, keep_parents, open_linked
 from tasks.storage.snapshot.snapshot import (
+    INTAKE,
+    PACKED,
     PARTIAL,
     SNAPSHOT,
     discard,
     discard_partial,
+    encoded,
     finish,
     finished,
     keyed_hash,
+    lay_apart,
     private_folder,
 )
 from tasks.storage.sources.days import SourceDays
 from tasks.storage.sources.delivery import Advance, deliver, explanation
+from tasks.storage.sources.files import FLOATS, check_exact
 from tasks.storage.sources.image_checks import check_pictures
 from tasks.storage.sources.open_source import open_source
-from tasks.storage.sources.origin import Origin
-from tasks.storage.sources.type_changes import FLOATS, check_exact
+from tasks.storage.sources.source import Origin
 from tasks.storage.sources.typed_rows import Reading, refuse
 from tasks.storage.workspace.run_folder import SPILL
 

@@ -21,12 +21,18 @@ from contracts.canonical import readable_json
 from privacy.ledger.journal.key_changes import SignedChange, signed_change
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from tasks.storage.key_list import write_changes, write_whole
-from tasks.storage.version_folders import PROOF, version_folder
-from tasks.storage.workspace.keys import WorkspaceRefused, refusal
+from tasks.storage.manifest import PROOF, version_folder, write_changes, write_whole
+from tasks.storage.workspace.keys import (
+    KeyPlace,
+    WorkspaceRefused,
+    close_key,
+    kind_of,
+    open_key,
+    refusal,
+    replace_signer,
+    secret_for,
+)
 from tasks.storage.workspace.settings import FILE, Workspace
-from tasks.storage.workspace.signer_settings import replace_signer
-from tasks.storage.workspace.signing_keys import KeyPlace, close_key, kind_of, open_key, secret_for
 
 logger = logging.getLogger(__name__)
 

@@ -24,13 +24,8 @@ from urllib.parse import quote
 from contracts.canonical import readable_json
 from contracts.errors import Finding, Refused, StoreUnwritable
 from privacy.ledger.entries import to_the_hour
-from privacy.ledger.journal.checkpoints import read_checkpoint
-from privacy.ledger.journal.envelope import enveloped
-from privacy.ledger.journal.log import JournalLog
-from privacy.ledger.journal.merkle import tree_root
-from privacy.ledger.journal.signed_note import SignedNote, TreeHead
-from privacy.ledger.journal.signing import Signer
-from privacy.ledger.journal.tiles import (
+from privacy.ledger.journal.append import JournalLog
+from privacy.ledger.journal.merkle import (
     HEIGHT,
     WIDTH,
     MalformedTile,
@@ -40,9 +35,12 @@ from privacy.ledger.journal.tiles import (
     read_bundle,
     read_tile,
     tiles_of,
+    tree_root,
 )
+from privacy.ledger.journal.notes import SignedNote, TreeHead, read_checkpoint
+from privacy.ledger.journal.signing import Signer, enveloped
 from privacy.ledger.ledger import Ledger
-from tasks.records.model.status_statement import stated_status
+from tasks.records.model.manifest import stated_status
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace
 

@@ -30,14 +30,12 @@ from typing import TYPE_CHECKING
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from privacy.ledger.draw_files import sync_folder
-from privacy.ledger.journal.envelope import enveloped
-from privacy.ledger.journal.signing import Signer
+from privacy.ledger.journal.signing import Signer, enveloped
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
-from tasks.records.model.release_statement import RECORD, stated_predicate, stated_release
-from tasks.storage.key_list import write_changes
+from tasks.records.model.manifest import RECORD, stated_predicate, stated_release
+from tasks.storage.manifest import MANIFEST, PROOF, digests_in, version_folder, write_changes
 from tasks.storage.progress import step
-from tasks.storage.version_folders import MANIFEST, PROOF, digests_in, version_folder
 
 if TYPE_CHECKING:  # most workspaces ask nobody
     from tasks.storage.witnesses import Witnesses

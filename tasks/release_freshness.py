@@ -11,13 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from contracts.errors import StoreUnwritable
-from privacy.ledger.journal.latest_note import NONE_LEFT, LatestStatement, hour_of
+from privacy.ledger.journal.notes import NONE_LEFT, LatestStatement, hour_of
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from tasks.storage.key_list import write_whole
-from tasks.storage.version_folders import LATEST_NOTE
-from tasks.storage.workspace.settings import FILE, Workspace
-from tasks.storage.workspace.settings_file import read_days
+from tasks.storage.manifest import LATEST_NOTE, write_whole
+from tasks.storage.workspace.settings import FILE, Workspace, read_days
 
 logger = logging.getLogger(__name__)
 

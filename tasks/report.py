@@ -8,15 +8,14 @@ from pathlib import Path
 from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from tasks.products.product_kind import making_of
-from tasks.records.descriptions.croissant import croissant
 from tasks.records.descriptions.description_files import descriptions
-from tasks.records.explanation import explained
+from tasks.records.descriptions.descriptions import croissant
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import Run
 from tasks.records.page.page import prepare, public_pages
 from tasks.records.private_record import AuditorRecords
-from tasks.records.record import build_record, evidence_of, public_copy
+from tasks.records.record import build_record, evidence_of, explained, public_copy
 from tasks.storage.progress import step
 
 logger = logging.getLogger(__name__)

@@ -9,18 +9,18 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.reading.scalars import nearest, word_list
-from contracts.release.product_spec import MOST_ROWS
-from contracts.release.synthetic_modifiers import unusable
+from contracts.release.product import MOST_ROWS
+from contracts.release.synthetic import unusable
 from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text, synthetic_rows
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.products.version_records import published_record
 from tasks.records.files.synthetic_files import write_pieces
 from tasks.records.strict_json import printable
+from tasks.storage.manifest import published_around
 from tasks.storage.progress import step
-from tasks.storage.version_folders import published_around
-from tasks.verification.files.version_folder import VersionFolder, open_version
+from tasks.verification.files.folder import VersionFolder, open_version
 from tasks.verification.fitted.model_reader import read_published_model
 from tasks.verification.fitted_meaning import SyntheticMeaning
 

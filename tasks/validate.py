@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.domains.statements import Check
 from contracts.domains.value_sql import literal
 from contracts.errors import Finding, GateBroken, SudareError
@@ -62,7 +61,7 @@ def validate(
         folder: the run's private folder, for the full result.
         memory_limit: DuckDB's limit [text, such as "1GB"].
     Returns:
-        One outcome a check, in the order of `contracts.contract.check_terms`.
+        One outcome a check, in the order of `contracts.contract.contract`.
     Raises:
         GateBroken: a check fails that is a gate; the others' outcomes do not show.
         SudareError: a check could not be run, or the folder cannot be written; that is never taken for bad data.

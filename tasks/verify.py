@@ -18,15 +18,15 @@ from contracts.errors import Finding, Refused
 from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.approval_statements import APPROVAL_TERMS
-from tasks.records.model.auditor_statements import COMMITMENT
-from tasks.records.model.release_statement import Manifest, SignedEnvelope, check_envelope, read_envelope
+from tasks.records.model.declarations import COMMITMENT
+from tasks.records.model.manifest import Manifest, SignedEnvelope, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
+from tasks.storage.manifest import MANIFEST, PROOF, may_have_changes
 from tasks.storage.progress import Bar, step
-from tasks.storage.version_folders import MANIFEST, PROOF, may_have_changes
 from tasks.verification.advisories import concerning
-from tasks.verification.files.version_folder import (
+from tasks.verification.files.folder import (
     VersionFolder,
     check_contents,
     check_listing,
@@ -42,6 +42,7 @@ from tasks.verification.inclusion import (
     read_run,
     weightiest,
 )
+from tasks.verification.keys import check_pinned, read_public_key
 from tasks.verification.outcomes import (
     ALL_RULES,
     AUDITORS,
@@ -57,8 +58,7 @@ from tasks.verification.outcomes import (
     cannot_tell,
 )
 from tasks.verification.product_checks import ProductChecks
-from tasks.verification.public_keys import check_pinned, read_public_key
-from tasks.verification.recompute.effort import MOST_TERMS
+from tasks.verification.recompute.event_forms import MOST_TERMS
 from tasks.verification.record_identity import name_version, without_exchange
 from tasks.verification.succession import Surroundings, check_before, check_names, look_around
 from tasks.verification.trial import tried
@@ -111,7 +111,7 @@ def verify(
     terms, used = terms or CheckerTerms(), KeyInUse(public_key)
     if terms.changes or terms.recovery is not None or may_have_changes(path):
         # a key that was never changed needs none of it
-        from tasks.verification.key_succession import key_in_use
+        from tasks.verification.keys import key_in_use
 
         used = key_in_use(path, pinned=public_key, recovery=terms.recovery, changes=terms.changes)
     with step("verify") as bar:
@@ -373,7 +373,7 @@ class _Verification:
 
     def _check_asked(self, rule: int) -> None:
         """Check one of the rules that only this checker asks for."""
-        from tasks.verification.asked_rules import CheckedSoFar, check_asked
+        from tasks.verification.verify import CheckedSoFar, check_asked
 
         value, _, wrong = self._read(RECORD) if rule == AUDITORS else (None, b"", [])
         manifest, digest, proven = self._manifest, self._manifest_sha256, self._checks[3].passed
@@ -387,14 +387,14 @@ class _Verification:
     def _check_words(self, catalogue: Any, *, whole: bool) -> None:
         """Check what people read; pages and data files are opened only once all before them holds."""
         if self._product and self._proof and self._manifest:
-            from tasks.verification.words import check_words
+            from tasks.verification.pages import check_words
 
             record, manifest = self._product.record, self._manifest
             read = self._folder, record, self._record, self._proof, manifest, self._sound
             self._words = check_words(*read, catalogue=catalogue, complete=whole, page=self._asked.terms.page)
 
     def _check_catalogue(self) -> None:
-        from tasks.verification.catalogue_digests import check_catalogue
+        from tasks.verification.pages import check_catalogue
 
         value, _, findings = self._read(CATALOGUE)
         if value is None or self._manifest is None:

@@ -22,7 +22,7 @@ from tests.worlds.known_noise import known_noise
 from tests.worlds.once import once
 
 if TYPE_CHECKING:
-    from flows.prefect_runs.prefect_server import PrefectServer
+    from flows.prefect_runs.server import PrefectServer
     from tasks.storage.workspace.settings import Workspace
     from tests.worlds.versions import Worlds
 
@@ -169,7 +169,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.fixture(scope="session")
 def prefect_home(initialised: tuple[Path, str]) -> Path:
     """Prefect's folder as `sudare init` begins it; tests copy it into their workspaces, for it takes long to make."""
-    from flows.prefect_runs.prefect_database import create_database
+    from flows.prefect_runs.server import create_database
 
     home = initialised[0] / ".sudare" / "prefect"
     create_database(home)  # waits for the one that was begun
@@ -179,7 +179,7 @@ def prefect_home(initialised: tuple[Path, str]) -> Path:
 @pytest.fixture(scope="session")
 def serving(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Workspace]:
     """A workspace whose Prefect server stays for all tests of a process; to start one costs more than a run."""
-    from flows.prefect_runs.prefect_server import stop_lasting
+    from flows.prefect_runs.server import stop_lasting
     from tasks.storage.workspace.settings import Workspace
 
     workspace = Workspace.create(tmp_path_factory.mktemp("serving") / "w")
@@ -200,7 +200,7 @@ def served_by(workspace: Workspace) -> Iterator[PrefectServer]:
     """Have the Prefect server of a workspace inside the block; what runs in this process has its password."""
     from prefect import settings
 
-    from flows.prefect_runs.prefect_server import lasting_server
+    from flows.prefect_runs.server import lasting_server
 
     with lasting_server(workspace) as started:
         started.wait()

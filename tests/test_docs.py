@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from console.commands import COMMANDS, GROUP, GROUPS, DeferredCommand
+from console.main import COMMANDS, GROUP, GROUPS, DeferredCommand
 from contracts import plug_ins
 from privacy.accounting.posterior import largest_posterior, loss_about_a_row, odds_bound
 from tests.source_folders import CORE, DELETED, EXTENSIONS, ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks._money_tables import accounts, amounts, loans
 from benchmarks._neural_tables import Table
-from privacy.generators.bin_places import entering
+from privacy.generators.projection import entering
 
 
 def test_bins_begin_at_one_two_and_five_times_the_powers_of_ten() -> None:

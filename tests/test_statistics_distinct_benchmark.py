@@ -21,7 +21,7 @@ from benchmarks.statistics_distinct import (
     several_rows,
     zipf_people,
 )
-from privacy.accounting.keep_chances import ONE, keep_chances
+from privacy.accounting.key_law import ONE, keep_chances
 
 UNITS = np.bincount(zipf_people(20_000).key)
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.statistics import _error
 from benchmarks.statistics_weighted import CLIP, WEIGHT, _ours, _summed
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 
 AGE = ValueLattice("age", Decimal(0), Decimal(100), Decimal(1), counts_missing=False, weight=WEIGHT)
 TOTAL = np.array([200_000.0, 400_000.0])

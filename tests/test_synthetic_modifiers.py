@@ -11,26 +11,26 @@ from typing import Any, Final, get_args
 import pytest
 from pydantic import ValidationError
 
-from console.products.modifier_views import ModifierView, with_lines
+from console.products.synthetic import ModifierView, with_lines
 from contracts.plug_ins import load_place
 from contracts.reading.scalars import Problem
-from contracts.release.product_spec import SyntheticModifier
-from contracts.release.synthetic import SyntheticProduct
-from contracts.release.synthetic_modifiers import (
+from contracts.release.product import SyntheticModifier
+from contracts.release.synthetic import (
     EXCLUSIONS,
     MODIFIERS,
     UNUSABLE,
     Exclusion,
     ModifierPart,
     ModifierParts,
+    SyntheticProduct,
     asked_modifiers,
     modifier_parts,
     modifier_problems,
     spec_modifiers,
 )
-from privacy.generators.fit_modifier import FitModifier, whole_fitter
+from privacy.generators.calibration import FitModifier, whole_fitter
 from privacy.generators.generator import SynthesisTask
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 from tasks.verification.fitted.modifier_checks import ModelModifierChecks
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -39,11 +39,10 @@ PLACES: Final = ("spec", *get_args(ModifierPart))
 """The parts of a modifier that stand in modules of their own; views share one."""
 SEAM: Final = frozenset(
     {
-        "contracts.release.synthetic_modifiers",  # the table
-        "contracts.release.synthetic",  # the keys of a product
+        "contracts.release.synthetic",  # the table
         "privacy.generators.generator",  # the fields of a task
-        "tasks.records.model.synthetic_statements",  # the keys of the replay block
-        "console.products.modifier_views",
+        "tasks.records.model.version_statements",  # the keys of the replay block
+        "console.products.synthetic",
     }
 )
 """The files that a new modifier is added to."""
@@ -51,15 +50,15 @@ ROOMS: Final = {
     "inside_bins": {
         *(
             "contracts.release.joined_cells",
-            "privacy.generators.filled_model",
+            "privacy.generators.inside_bins",
             "privacy.generators.bin_weights",
-            "privacy.generators.number_means",
+            "privacy.generators.bin_weights",
         ),
-        *("privacy.generators.standing_margins", "privacy.generators.joined_bins", "privacy.generators.joined_fit"),
+        *("privacy.generators.bin_weights", "privacy.generators.bin_weights", "privacy.generators.inside_bins"),
     },
     "linked_tables": {
-        *("privacy.generators.linked_tables", "privacy.generators.linked_model", "privacy.snapshots.parent_counts"),
-        *("privacy.generators.linked_row_pieces", "privacy.evaluation.linked_errors"),
+        *("privacy.generators.linked_tables", "privacy.generators.linked_tables", "privacy.snapshots.snapshot"),
+        *("privacy.generators.linked_tables", "privacy.evaluation.rows"),
         *("tasks.evaluation.linked_scores", "tasks.records.descriptions.key_columns"),
     },
     "copies": {"privacy.generators.copied_model", "privacy.inference.combining"},
@@ -80,17 +79,17 @@ WORDS: Final = {
 OUTSIDE: Final = {
     "inside_bins": {
         "tasks.records.draws.marginal",  # marginals over joined bins
-        "tasks.verification.draws.marginal_draws",
+        "tasks.verification.draws.sensitivity_counts",
     },
     "linked_tables": {
-        "privacy.evaluation.scores",
-        "privacy.generators.registry",  # the table of generators
+        "privacy.evaluation.rows",
+        "privacy.generators.calibration",  # the table of generators
         "privacy.grant.grant",  # rows of parents have their own bound
         "privacy.snapshots.snapshot_source",
-        "tasks.records.descriptions.croissant",  # keys of tables
-        "tasks.storage.snapshot.parent_codes",
+        "tasks.records.descriptions.descriptions",  # keys of tables
+        "tasks.storage.snapshot.links",
         "tasks.storage.snapshot.snapshot",
-        "flows.evaluation.product_evaluations",
+        "flows.evaluation.evaluate",
         "flows.prepare",
     },
     "copies": {
@@ -245,7 +244,7 @@ def test_a_modifier_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monke
     lines = with_lines([("rows", "10"), ("model", "m")], [(view, view.version_lines({})) for view in views])
     assert lines == [("rows", "10"), ("noted", "yes"), ("model", "m")]
     further = Exclusion("noted", "copies", "{product.copies} copies beside noted", "one", "drop it", at=("copies",))
-    monkeypatch.setattr("contracts.release.synthetic_modifiers.EXCLUSIONS", (further,))
+    monkeypatch.setattr("contracts.release.synthetic.EXCLUSIONS", (further,))
     both = noted.model_copy(update={"copies": 3})
     assert [problem.found for _, problem in modifier_problems(both, (), contract=None)] == ["3 copies beside noted"]  # type: ignore[arg-type]
     assert list(modifier_problems(noted, (), contract=None)) == []  # type: ignore[arg-type]

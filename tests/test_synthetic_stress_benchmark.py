@@ -12,10 +12,10 @@ from benchmarks._private_evolution import noise_multiplier
 from benchmarks._stress_tables import KINDS, ROWS, StressTable, causal, numbers_of, parity
 from benchmarks._synthetic_frontier import BINS, COLUMNS, normals
 from benchmarks._synthetic_stress import Learned
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import DiscreteGaussian
-from privacy.accounting.second_backend import pld_epsilon
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.mutual_information import mutual_information
+from privacy.evaluation.rows import mutual_information
 
 
 def test_no_marginal_of_a_parity_tells_anything_but_the_whole() -> None:

@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from console.commands import IMPORTED
+from console.main import IMPORTED
 from tests.source_folders import FOLDERS, ROOT
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.statistics import pure

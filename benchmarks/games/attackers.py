@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.claim import release_claim
-from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent
+from privacy.accounting.renyi import best_epsilon
 from privacy.arrays import Floats
 
 Whole = NDArray[np.int64]

@@ -17,9 +17,8 @@ import numpy as np
 from benchmarks.games.attackers import Pair, Whole, halved, log_odds, recorded
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
-from contracts.domains.addends import Addends
-from contracts.domains.value_lattices import ValueLattice, offset_of
-from contracts.domains.value_sums import LoneSum, moments_of
+from contracts.domains.addends import Addends, LoneSum, moments_of
+from contracts.domains.lattice import ValueLattice, offset_of
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.grant.queries.cell_sums import noisy_cell_sums

@@ -25,16 +25,13 @@ from benchmarks.games.game import Game
 from privacy.arrays import Floats, Unsigned
 from privacy.grant.queries.training import noisy_step
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.learning.execution import Execution
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import Classifier
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Adam
-from privacy.learning.plan import TrainingPlan
+from privacy.learning.network import Adam, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.training import Session, TrainingState, initial_state
-from privacy.noise.lattice_gaussian import lattice_of, on_lattice
+from privacy.noise.lattice_gaussian import lattice_of, normals_from, on_lattice
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
-from privacy.noise.row_normals import normals_from
 
 Step = Callable[[Session, Unsigned, TrainingPlan, RandomBytes], None]
 TRIALS: Final = 100

@@ -20,13 +20,13 @@ from benchmarks.games.attackers import Pair, Whole, recorded
 from benchmarks.games.cell_sums import TRIALS, weighed
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
-from contracts.domains.distinct_counts import DistinctCount
+from contracts.domains.addends import DistinctCount
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.private_table import PrivateTable
-from privacy.snapshots.offset_scan import count_distinct
+from privacy.snapshots.scans import count_distinct
 
 CELLS: Final = 6
 ROWS: Final = 3

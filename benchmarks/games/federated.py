@@ -29,25 +29,22 @@ from benchmarks.games.training import LEARNER, START
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.arrays import Floats, Unsigned
-from privacy.federation.counting import CountingPlan
-from privacy.federation.in_process import InProcessSites, SiteAnswer
 from privacy.federation.plan import FederatedPlan, Trust
-from privacy.federation.rounds import Call, Contribution, HasSites, lifted, residues_of
-from privacy.federation.summing_plan import SumBounds, SummingPlan
+from privacy.federation.plans import CountingPlan, SumBounds, SummingPlan
+from privacy.federation.rounds import Call, Contribution, HasSites, InProcessSites, SiteAnswer, lifted, residues_of
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.across_sites import SiteShare
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.sums import exact_total
 from privacy.grant.queries.training import TrainingQuery
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.learning.execution import Execution
+from privacy.learning.layout import PrivateRows
 from privacy.learning.moments import Moments
-from privacy.learning.plan import TrainingPlan
-from privacy.learning.rows import PrivateRows
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.training import Session
 from privacy.marginals.counts import PrivateCounts
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 
 TRIALS: Final = 4_000
 CELLS: Final = 100_000

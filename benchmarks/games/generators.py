@@ -37,15 +37,15 @@ from benchmarks.games.rows import DOMAIN, LAYOUT, NOBODY, ONE
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats, Unsigned
+from privacy.generators.calibration import generator
 from privacy.generators.generator import Fitted, SynthesisTask
-from privacy.generators.registry import generator
-from privacy.learning.execution import Execution
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
+from privacy.learning.plan import Execution
 from privacy.learning.trained import unpacked
 from privacy.learning.training import Session, TrainingState, initial_state, state_size
 from privacy.marginals.counts import PrivateCounts
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 
 DELTA: Final = Fraction(1, 20)
 EPSILON: Final = Fraction(2)

@@ -25,7 +25,7 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.query import DrawnValues, Progress, Query, silent
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
 from privacy.ledger.draw_files import Draw, values_digest
 from privacy.ledger.terms import Charge, ChargeRequest
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise

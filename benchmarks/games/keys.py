@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from benchmarks.games.game import Game
 from privacy.accounting.amounts import ATTO
-from privacy.accounting.keep_chances import ONE, keep_chances
-from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
-from privacy.accounting.key_selection import KeySelection, key_selection
+from privacy.accounting.events import KeySelection, key_selection
+from privacy.accounting.key_law import ONE, KeyCountLaw, keep_chances, key_count_law
 from privacy.arrays import Floats
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.noise.random_bytes import SecureBytes

@@ -45,14 +45,14 @@ from benchmarks.games.grant import UnrecordedGrant
 from benchmarks.games.lower_bound import gaussian_epsilon
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from privacy.accounting.adaptive import concentrated_loss
+from privacy.accounting.renyi import concentrated_loss
 from privacy.arrays import Floats, Unsigned
+from privacy.generators.calibration import generator
 from privacy.generators.generator import GeneratorPlan, SynthesisTask
-from privacy.generators.registry import generator
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.query import Progress, Query, Relation, silent
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 from privacy.marginals.scores import score_of
 from privacy.marginals.sensitivity import GaussianNoise
 

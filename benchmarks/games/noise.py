@@ -18,7 +18,7 @@ from benchmarks.games.attackers import Pair, Whole, claimed, halved, log_odds
 from benchmarks.games.game import Game
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Adjacency
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats
 from privacy.grant.queries.choice import choice

@@ -31,18 +31,18 @@ from benchmarks.games.game import Game
 from benchmarks.games.generators import Source
 from benchmarks.games.grant import NotClipping, UnrecordedGrant
 from benchmarks.games.lower_bound import gaussian_epsilon
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.claim import pld_epsilon
 from privacy.arrays import Floats, Unsigned
 from privacy.classifiers.dp_sgd import DpSgd, DpSgdOptions, dp_sgd_learner
 from privacy.classifiers.trainer import ClassificationTask
 from privacy.generators.generator import GeneratorPlan
 from privacy.grant.queries.query import DrawStage, Query
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.optimizer import Adam
+from privacy.learning.network import Adam
 from privacy.learning.trained import unpacked
 from privacy.learning.training import TrainingState, state_size
 from privacy.ledger.draw_files import Draw
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 
 CANARIES: Final = 20_000
 EPSILON: Final = Fraction(4)

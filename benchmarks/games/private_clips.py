@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.games.attackers import Pair, Whole, log_odds
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.domains.addends import ValueMagnitudes
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.grant.queries.cell_sums import noisy_cell_sums
@@ -26,7 +26,7 @@ from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
-from privacy.statistics.private_clips import LaterDraw, find_clip
+from privacy.statistics.clips import LaterDraw, find_clip
 
 COUNTED: Final = 400_000
 """Trials of the histogram alone."""

@@ -19,9 +19,8 @@ import numpy as np
 from benchmarks.games.attackers import Pair, Whole, log_odds
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
-from contracts.domains.quantile_choices import QuantileChoices
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import QuantileChoices, ValueTree
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats
 from privacy.grant.queries.cell_sums import noisy_cell_sums

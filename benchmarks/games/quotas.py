@@ -20,14 +20,14 @@ from benchmarks.games.attackers import Pair, Whole, claimed
 from benchmarks.games.cell_sums import TRIALS, weighed
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
+from contracts.domains.addends import LoneSum
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum
 from privacy.accounting.events import CountNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.private_table import PrivateTable
-from privacy.snapshots.quota_scan import sum_within_quota
+from privacy.snapshots.scans import sum_within_quota
 
 CELLS: Final = 3
 ROWS: Final = 3

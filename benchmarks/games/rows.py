@@ -8,7 +8,7 @@ import numpy as np
 
 from privacy.arrays import Unsigned
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 
 _LEVELS: Final = np.linspace(0, 1, 3)[:, None]
 LAYOUT: Final = RowLayout(

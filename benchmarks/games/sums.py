@@ -23,9 +23,8 @@ from privacy.arrays import Floats, Unsigned
 from privacy.grant.queries.sums import noisy_sums
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import RowLayout
-from privacy.learning.moments import ON, Moments, sum_event
+from privacy.learning.moments import ON, Everyone, LabelCodes, Moments, sum_event
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
 

@@ -22,9 +22,9 @@ from benchmarks.games.generators import Source
 from benchmarks.games.grant import UnrecordedGrant
 from benchmarks.games.leaks import Leak, guesses, leak, shadow, shadow_leak
 from privacy.games.inference import allowed_area, nearness
+from privacy.generators.calibration import generator
 from privacy.generators.generator import SynthesisTask
-from privacy.generators.registry import generator
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 
 Rows = NDArray[np.int32]
 Make = Callable[[Rows, int], Rows]

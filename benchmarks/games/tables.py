@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.games.attackers import Whole
 from benchmarks.games.game import Game
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.grant.queries.marginal import noisy_counts

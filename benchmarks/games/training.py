@@ -22,15 +22,12 @@ from privacy.accounting.events import PoissonSampledGaussian
 from privacy.arrays import Floats, Unsigned
 from privacy.grant.queries.training import noisy_step
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.learning.execution import Execution
 from privacy.learning.learners import Classifier
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Sgd
-from privacy.learning.plan import TrainingPlan
+from privacy.learning.network import Sgd, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.training import Session, initial_state
-from privacy.noise.lattice_gaussian import add_noise
+from privacy.noise.lattice_gaussian import add_noise, normals_from
 from privacy.noise.random_bytes import RandomBytes, SecureBytes
-from privacy.noise.row_normals import normals_from
 
 TRIALS: Final = 8_000
 ENTRIES: Final = 400_000

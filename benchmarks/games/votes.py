@@ -18,15 +18,14 @@ from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.arrays import Floats, Unsigned
-from privacy.generators.evolution import ONE, Evolution
+from privacy.generators.private_evolution import ONE, Evolution
 from privacy.grant.queries.query import DrawStage, Relation, silent
 from privacy.grant.queries.votes import VoteQuery
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.learning.candidates import Candidates, vote_event
-from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.rows import PrivateRows
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.learning.layout import ColumnLayout, PrivateRows, RowLayout
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.noise.random_bytes import SecureBytes
 

@@ -19,7 +19,7 @@ from benchmarks.games.cell_sums import TRIALS, weighed
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
 from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import CountNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise

@@ -6,12 +6,12 @@ from typing import Any
 
 from rich.console import Console
 
+from console.output import print_facts
 from console.products.fitted import FittedView, claim_words, draws_object
-from console.render import print_facts
 from contracts.release.spec import ReleaseSpec
-from privacy.classifiers.classifier_model import parameters_in
+from privacy.classifiers.classifier import parameters_in
 from privacy.classifiers.trainer import ClassificationTask, trainer
-from privacy.generators.release_plan import FittedPlan
+from privacy.generators.calibration import FittedPlan
 
 
 class ClassifierProductView(FittedView):

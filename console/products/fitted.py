@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
+from console.output import table
 from console.products.product_view import ExpectedWidth
-from console.render import table
-from privacy.generators.release_plan import FittedPlan
+from privacy.generators.calibration import FittedPlan
 
 # What a run takes beside its model: the libraries, and the rows' codes and one piece of values.
 BASE_MEGABYTES = 500

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from console.output import table
 from console.products.product_view import ExpectedWidth
-from console.render import table
 from contracts.release.spec import ReleaseSpec
 from contracts.release.spine.product import SpineProduct, spine_product
 from privacy.table_plans.spine_plan import SpinePlan

@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from console.output import table
 from console.products.product_view import ExpectedWidth
-from console.render import table
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.events import CountNoise
 from privacy.marginals.suppression import threshold_for
-from privacy.table_plans.plan import TablesPlan
-from privacy.table_plans.sparse_plan import SparsePlan
+from privacy.table_plans.plan import SparsePlan, TablesPlan
 
 # Measured on 2 cores with releases of 1 to 5.4 million cells; what reading the data takes comes on top.
 BASE_MEGABYTES, BYTES_PER_CELL = 450, 50

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from pydantic import Field, model_validator
 
 from contracts.contract.shapes import PlaceShapes, shape_problems
-from contracts.domains.domain_terms import Frozen
+from contracts.domains.domain import Frozen
 from contracts.domains.kinds import Domain, kinds_for
 from contracts.reading.scalars import Label, Problem, refuse
 

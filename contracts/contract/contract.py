@@ -15,10 +15,10 @@ from pydantic import Field, model_validator
 
 from contracts import canonical
 from contracts.contract.column import Column, LogicalType
-from contracts.contract.contradictions import contradictions
 from contracts.contract.linked_tables import LinkedTables
-from contracts.contract.privacy_terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit
-from contracts.domains.domain_terms import NULL_LABEL, NullPolicy, Provenance
+from contracts.contract.terms import Adjacency, PrivacyTerms, StructuralZero, TotalInvariant, Unit, contradictions
+from contracts.domains.domain import NULL_LABEL, NullPolicy, Provenance
+from contracts.domains.statements import Check
 from contracts.domains.text import TextDomain
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import Label, Problem, nearest, refuse
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contracts.contract.label_columns import LabelColumn
+    from contracts.contract.labels import LabelColumn
+
 
 __all__ = [
     "NULL_LABEL",
@@ -64,7 +65,7 @@ class Contract(PrivacyTerms):
         declared = [column.name for column in self.columns]
         problems = contradictions(self, self.columns, [*declared, *self._id_column()])
         if self.linked is not None and not problems:
-            from contracts.contract.link_checks import link_problems  # few contracts have linked tables
+            from contracts.contract.linked import link_problems  # few contracts have linked tables
 
             problems = link_problems(self.linked) or self._departures(self.linked)
         if problems:
@@ -73,8 +74,10 @@ class Contract(PrivacyTerms):
 
     def _departures(self, linked: LinkedTables) -> list[Problem]:
         """Name what is not as the linked tables make it."""
-        from contracts.contract.flattening import flat_terms  # as above
-        from contracts.contract.link_checks import base_problem
+        from contracts.contract.linked import (
+            base_problem,
+            flat_terms,  # as above
+        )
 
         wrong = base_problem(linked, self.table)
         if wrong is not None:
@@ -92,8 +95,10 @@ class Contract(PrivacyTerms):
         Raises:
             ContractRefused: the tables are not linked, or no unit owns rows of the base.
         """
-        from contracts.contract.flattening import flat_terms  # as above
-        from contracts.contract.link_checks import base_problem
+        from contracts.contract.linked import (
+            base_problem,
+            flat_terms,  # as above
+        )
 
         allowed = "a contract of linked tables"
         wrong = Problem(base, allowed) if self.linked is None else base_problem(self.linked, base)
@@ -166,7 +171,7 @@ class Contract(PrivacyTerms):
 
     def beside(self, clique: Sequence[str]) -> tuple[tuple[LabelColumn, ...], ...]:
         """Return what the labels of each column of a clique stand for, in columns beside them."""
-        from contracts.contract.label_columns import label_columns
+        from contracts.contract.labels import label_columns
 
         return tuple(label_columns(self.column(name)) for name in clique)
 
@@ -247,3 +252,27 @@ def _order_free(terms: PrivacyTerms, constraints: list[Any]) -> dict[str, Any]:
         "gates": sorted(terms.gates),
         "constraints": sorted(constraints, key=canonical.canonical_json),
     }
+
+
+# --- The contract's checks as neutral data.
+
+
+def checks(contract: Contract) -> tuple[Check, ...]:
+    """List the checks that a contract implies: the format's gates first, then each column's."""
+    unit = contract.unit.column
+    listed = [
+        Check("columns", "columns", None, {"names": contract.source_columns}, gate=True),
+        Check("rows", "rows", None, {"least": 1}, gate="rows" in contract.gates),
+    ]
+    if unit is not None:
+        listed.append(Check(f"nulls:{unit}", "not_null", unit, {"missing": ()}, gate=True))
+    for column in contract.columns:
+        listed += _column_checks(column, frozenset(contract.gates))
+    return tuple(listed)
+
+
+def _column_checks(column: Column, gates: frozenset[str]) -> list[Check]:
+    """The checks of one column."""
+    name, domain = column.name, column.domain
+    stated = (("nulls", "not_null", {"missing": domain.missing}), *domain.checks())
+    return [Check(f"{of}:{name}", kind, name, parameters, f"{of}:{name}" in gates) for of, kind, parameters in stated]

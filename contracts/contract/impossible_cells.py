@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contracts.contract.column import Column
-from contracts.contract.constraints import Constraint, Dependency, Pair, order_pairs
-from contracts.contract.null_conditions import null_mask
-from contracts.contract.privacy_terms import StructuralZero
-from contracts.domains.domain_terms import NULL_LABEL
+from contracts.contract.terms import Constraint, Dependency, Pair, StructuralZero, null_mask, order_pairs
+from contracts.domains.domain import NULL_LABEL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from contracts.contract.shapes import SIDE, Outline, PlaceShapes
 from contracts.contract.short_form import contract_document
-from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.domain import NULL_LABEL
 from contracts.domains.kinds import Domain
 from contracts.reading.scalars import Problem, nearest, refuse, show, word_list
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from contracts.domains.domain_terms import Frozen
+from contracts.domains.domain import Frozen
 from contracts.reading.scalars import Label, Problem, Text
 
 SIDE: Final = 1000

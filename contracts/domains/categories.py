@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, field_validator, model_validator
 
 from contracts.domains.bins import MAX_CELLS
-from contracts.domains.domain import DeclaredDomain, DomainCheck
-from contracts.domains.domain_terms import NULL_LABEL, clashes
-from contracts.domains.spellings import MOMENT, by_value, moment_of, one_value_problems
+from contracts.domains.domain import NULL_LABEL, DeclaredDomain, DomainCheck, clashes
+from contracts.domains.notation import MOMENT, by_value, moment_of, one_value_problems
 from contracts.domains.statements import (
     CELLS_CHANGED,
     NUMBER_KINDS,

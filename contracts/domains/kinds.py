@@ -12,10 +12,9 @@ from pydantic import BeforeValidator, SerializeAsAny
 from pydantic_core import PydanticCustomError
 
 from contracts.domains.categories import CategoryDomain, MappingDomain
-from contracts.domains.dates import DateDomain
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.image import ImageDomain
-from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.ordered import DateDomain, DecimalDomain, IntegerDomain
 from contracts.domains.text import TextDomain
 from contracts.plug_ins import PlugInAway, find, others
 from contracts.reading.scalars import Problem, nearest, refuse, show

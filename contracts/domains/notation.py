@@ -7,14 +7,164 @@ value. It concerns texts alone: what is stored as a number, a day or a moment is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from typing import Final
 
-from contracts.domains.time_zones import TIME_ZONES
-from contracts.reading.scalars import Problem, nearest, refuse, show
+from contracts.reading.scalars import FieldPath, Problem, nearest, refuse, show
+
+# --- Which spellings are one value.
+
+
+NUMBER: Final = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
+"""A text that is a number: no exponent, so that codes such as 1E50 stay texts. Every engine reads this pattern."""
+MOMENT: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
+"""A text that is a day or a moment."""
+_FLAGS: Final = {"true": 1.0, "false": 0.0}
+
+
+def number_of(text: str) -> float | None:
+    """Return the number that a text is, as a double; true is 1 and false is 0; None for any other text."""
+    if re.fullmatch(NUMBER, text):
+        number = float(text)
+        return number + 0.0 if abs(number) < float("inf") else None
+    return _FLAGS.get(text.lower())
+
+
+def moment_of(text: str) -> datetime | None:
+    """Return the moment that a text is; a day is its midnight; None for any other text."""
+    if not re.fullmatch(MOMENT, text):
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def value_key(text: str) -> str | None:
+    """Return what all spellings of a text's value share, as DuckDB writes it; None for a text that is only itself."""
+    number = number_of(text)
+    if number is not None:
+        return repr(number)
+    moment = moment_of(text)
+    return None if moment is None else re.sub(r"(\.[0-9]*?)0+$", r"\1", str(moment))
+
+
+def by_value(texts: Iterable[str]) -> dict[str, str]:
+    """Map the key of each value to the first text that spells it."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key = value_key(text)
+        if key is not None:
+            found.setdefault(key, text)
+    return found
+
+
+def one_value_problems(meanings: Mapping[str, object], at: FieldPath) -> list[Problem]:
+    """Name the texts that spell one value and mean different things.
+
+    Args:
+        meanings: what each text means.
+        at: the key under which they stand.
+    """
+    first: dict[str, str] = {}
+    problems = []
+    for text, meaning in meanings.items():
+        key = value_key(text)
+        other = None if key is None else first.setdefault(key, text)
+        if other is not None and meanings[other] != meaning:
+            found = (
+                f"{text!r} beside {other!r}, which are one value once a writer stores the column as numbers or days"
+            )
+            remedy = "let both mean the same (kind: mapping), or spell one with a letter where the table is made"
+            problems.append(Problem(found, "texts that differ as values", remedy, at))
+    return problems
+
+
+# --- The time zones that a contract may name.
+
+
+_PLACES: Final = {
+    "Africa": """
+        Abidjan Accra Addis_Ababa Algiers Asmara Asmera Bamako Bangui Banjul Bissau Blantyre Brazzaville Bujumbura
+        Cairo Casablanca Ceuta Conakry Dakar Dar_es_Salaam Djibouti Douala El_Aaiun Freetown Gaborone Harare
+        Johannesburg Juba Kampala Khartoum Kigali Kinshasa Lagos Libreville Lome Luanda Lubumbashi Lusaka Malabo
+        Maputo Maseru Mbabane Mogadishu Monrovia Nairobi Ndjamena Niamey Nouakchott Ouagadougou Porto-Novo Sao_Tome
+        Timbuktu Tripoli Tunis Windhoek
+    """,
+    "America": """
+        Adak Anchorage Anguilla Antigua Araguaina Argentina/Buenos_Aires Argentina/Catamarca
+        Argentina/ComodRivadavia Argentina/Cordoba Argentina/Jujuy Argentina/La_Rioja Argentina/Mendoza
+        Argentina/Rio_Gallegos Argentina/Salta Argentina/San_Juan Argentina/San_Luis Argentina/Tucuman
+        Argentina/Ushuaia Aruba Asuncion Atikokan Atka Bahia Bahia_Banderas Barbados Belem Belize Blanc-Sablon
+        Boa_Vista Bogota Boise Buenos_Aires Cambridge_Bay Campo_Grande Cancun Caracas Catamarca Cayenne Cayman
+        Chicago Chihuahua Ciudad_Juarez Coral_Harbour Cordoba Costa_Rica Coyhaique Creston Cuiaba Curacao
+        Danmarkshavn Dawson Dawson_Creek Denver Detroit Dominica Edmonton Eirunepe El_Salvador Ensenada Fort_Nelson
+        Fort_Wayne Fortaleza Glace_Bay Godthab Goose_Bay Grand_Turk Grenada Guadeloupe Guatemala Guayaquil Guyana
+        Halifax Havana Hermosillo Indiana/Indianapolis Indiana/Knox Indiana/Marengo Indiana/Petersburg
+        Indiana/Tell_City Indiana/Vevay Indiana/Vincennes Indiana/Winamac Indianapolis Inuvik Iqaluit Jamaica Jujuy
+        Juneau Kentucky/Louisville Kentucky/Monticello Knox_IN Kralendijk La_Paz Lima Los_Angeles Louisville
+        Lower_Princes Maceio Managua Manaus Marigot Martinique Matamoros Mazatlan Mendoza Menominee Merida
+        Metlakatla Mexico_City Miquelon Moncton Monterrey Montevideo Montreal Montserrat Nassau New_York Nipigon
+        Nome Noronha North_Dakota/Beulah North_Dakota/Center North_Dakota/New_Salem Nuuk Ojinaga Panama Pangnirtung
+        Paramaribo Phoenix Port-au-Prince Port_of_Spain Porto_Acre Porto_Velho Puerto_Rico Punta_Arenas Rainy_River
+        Rankin_Inlet Recife Regina Resolute Rio_Branco Rosario Santa_Isabel Santarem Santiago Santo_Domingo
+        Sao_Paulo Scoresbysund Shiprock Sitka St_Barthelemy St_Johns St_Kitts St_Lucia St_Thomas St_Vincent
+        Swift_Current Tegucigalpa Thule Thunder_Bay Tijuana Toronto Tortola Vancouver Virgin Whitehorse Winnipeg
+        Yakutat Yellowknife
+    """,
+    "Antarctica": "Casey Davis DumontDUrville Macquarie Mawson McMurdo Palmer Rothera South_Pole Syowa Troll Vostok",
+    "Arctic": "Longyearbyen",
+    "Asia": """
+        Aden Almaty Amman Anadyr Aqtau Aqtobe Ashgabat Ashkhabad Atyrau Baghdad Bahrain Baku Bangkok Barnaul Beirut
+        Bishkek Brunei Calcutta Chita Choibalsan Chongqing Chungking Colombo Dacca Damascus Dhaka Dili Dubai
+        Dushanbe Famagusta Gaza Harbin Hebron Ho_Chi_Minh Hong_Kong Hovd Irkutsk Istanbul Jakarta Jayapura Jerusalem
+        Kabul Kamchatka Karachi Kashgar Kathmandu Katmandu Khandyga Kolkata Krasnoyarsk Kuala_Lumpur Kuching Kuwait
+        Macao Macau Magadan Makassar Manila Muscat Nicosia Novokuznetsk Novosibirsk Omsk Oral Phnom_Penh Pontianak
+        Pyongyang Qatar Qostanay Qyzylorda Rangoon Riyadh Saigon Sakhalin Samarkand Seoul Shanghai Singapore
+        Srednekolymsk Taipei Tashkent Tbilisi Tehran Tel_Aviv Thimbu Thimphu Tokyo Tomsk Ujung_Pandang Ulaanbaatar
+        Ulan_Bator Urumqi Ust-Nera Vientiane Vladivostok Yakutsk Yangon Yekaterinburg Yerevan
+    """,
+    "Atlantic": """
+        Azores Bermuda Canary Cape_Verde Faeroe Faroe Jan_Mayen Madeira Reykjavik South_Georgia St_Helena Stanley
+    """,
+    "Australia": """
+        ACT Adelaide Brisbane Broken_Hill Canberra Currie Darwin Eucla Hobart LHI Lindeman Lord_Howe Melbourne NSW
+        North Perth Queensland South Sydney Tasmania Victoria West Yancowinna
+    """,
+    "Brazil": "Acre DeNoronha East West",
+    "Canada": "Atlantic Central East-Saskatchewan Eastern Mountain Newfoundland Pacific Saskatchewan Yukon",
+    "Chile": "Continental EasterIsland",
+    "Etc": """
+        GMT GMT+0 GMT+1 GMT+10 GMT+11 GMT+12 GMT+2 GMT+3 GMT+4 GMT+5 GMT+6 GMT+7 GMT+8 GMT+9 GMT-0 GMT-1 GMT-10
+        GMT-11 GMT-12 GMT-13 GMT-14 GMT-2 GMT-3 GMT-4 GMT-5 GMT-6 GMT-7 GMT-8 GMT-9 GMT0 Greenwich UCT UTC Universal
+        Zulu
+    """,
+    "Europe": """
+        Amsterdam Andorra Astrakhan Athens Belfast Belgrade Berlin Bratislava Brussels Bucharest Budapest Busingen
+        Chisinau Copenhagen Dublin Gibraltar Guernsey Helsinki Isle_of_Man Istanbul Jersey Kaliningrad Kiev Kirov
+        Kyiv Lisbon Ljubljana London Luxembourg Madrid Malta Mariehamn Minsk Monaco Moscow Nicosia Oslo Paris
+        Podgorica Prague Riga Rome Samara San_Marino Sarajevo Saratov Simferopol Skopje Sofia Stockholm Tallinn
+        Tirane Tiraspol Ulyanovsk Uzhgorod Vaduz Vatican Vienna Vilnius Volgograd Warsaw Zagreb Zaporozhye Zurich
+    """,
+    "Indian": "Antananarivo Chagos Christmas Cocos Comoro Kerguelen Mahe Maldives Mauritius Mayotte Reunion",
+    "Mexico": "BajaNorte BajaSur General",
+    "Pacific": """
+        Apia Auckland Bougainville Chatham Chuuk Easter Efate Enderbury Fakaofo Fiji Funafuti Galapagos Gambier
+        Guadalcanal Guam Honolulu Johnston Kanton Kiritimati Kosrae Kwajalein Majuro Marquesas Midway Nauru Niue
+        Norfolk Noumea Pago_Pago Palau Pitcairn Pohnpei Ponape Port_Moresby Rarotonga Saipan Samoa Tahiti Tarawa
+        Tongatapu Truk Wake Wallis Yap
+    """,
+    "US": """
+        Alaska Aleutian Arizona Central East-Indiana Eastern Hawaii Indiana-Starke Michigan Mountain Pacific
+        Pacific-New Samoa
+    """,
+}
+_NAMES: Final = (f"{area}/{place}" for area, places in _PLACES.items() for place in places.split())
+TIME_ZONES: Final = frozenset(("UTC", *_NAMES))
+
 
 DECIMAL_MARKS: Final = (",", ".")
 GROUPING_MARKS: Final[Mapping[str, str]] = {

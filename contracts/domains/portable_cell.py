@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import ibis
 
-from contracts.domains.notation import DayNotation, NumberNotation
-from contracts.domains.spellings import MOMENT, NUMBER, by_value, moment_of, number_of
+from contracts.domains.notation import MOMENT, NUMBER, DayNotation, NumberNotation, by_value, moment_of, number_of
 from contracts.domains.statements import ValueKind
 
 SPACES: Final = "\x20\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
@@ -142,7 +141,7 @@ class PortableCell:
 
 
 def _moment(text: Any) -> Any:
-    """Return the moment that a text is, as `contracts.domains.spellings` has it; null for any other text."""
+    """Return the moment that a text is, as `contracts.domains.notation` has it; null for any other text."""
     spelled = text.re_search(MOMENT) & text.right(1).isin([*"0123456789"])
     return ibis.cases((spelled, text.try_cast("timestamp")), else_=ibis.null("timestamp"))
 
@@ -153,7 +152,7 @@ def is_all(text: Any, pattern: str) -> Any:
 
 
 def _number(text: Any) -> Any:
-    """Return the number that a text is, as `contracts.domains.spellings` has it; null for any other text.
+    """Return the number that a text is, as `contracts.domains.notation` has it; null for any other text.
 
     The last letter is looked at too: to Java, $ is also before the end of a line.
     """

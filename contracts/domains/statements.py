@@ -31,7 +31,7 @@ class Check:
 
     Args:
         name: unique in the contract; gates are named by it.
-        kind: what is checked; `contracts.contract.check_terms` says what each kind means.
+        kind: what is checked; `contracts.contract.contract` says what each kind means.
         column: the column, or None for the table as a whole.
         parameters: plain data; bounds are texts, so that they are exact.
         gate: whether a failure stops the release.

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from contracts.domains.domain import DeclaredDomain, DomainCheck
-from contracts.domains.domain_terms import NULL_LABEL, exactness_problems
+from contracts.domains.domain import NULL_LABEL, DeclaredDomain, DomainCheck, exactness_problems
 from contracts.domains.statements import VALUES_MOVED, Change, CheckKind
 from contracts.domains.value_sql import absent_sql, exact_sql, literal
 from contracts.message import message
@@ -63,7 +62,7 @@ class KeyColumn:
 class UnitOrder(KeyColumn):
     """The place of each row among the rows of its unit, from 1, in an order that no value decides.
 
-    `column` is that of the unit's id. The order is keyed (`tasks.storage.snapshot.bounding`), and a unit's own.
+    `column` is that of the unit's id. The order is keyed (`tasks.storage.snapshot.snapshot`), and a unit's own.
     """
 
     @property

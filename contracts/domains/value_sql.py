@@ -3,7 +3,7 @@
 How a value is read, whatever its type in the source (text, numbers, dates, booleans):
 
 - Spaces around a text (Unicode's too, not tabs) do not count. Texts are compared byte by byte, upper and lower
-  case differ. What is no category as it is spelled is looked up by its value (`contracts.domains.spellings`): the
+  case differ. What is no category as it is spelled is looked up by its value (`contracts.domains.notation`): the
   number 1.0 and the text "01" are the category "1", true is "True" or else "1", a midnight is its day.
 - A number is read as a double; numbers are compared as doubles, so 0.1 in the data is 0.1 in the contract.
   Infinity is clipped like any large number; NaN is null. In an integer domain 39.0 is 39 and 39.5 is unreadable.
@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from contracts.domains.notation import FIRST_COMPACT, INSTANT, LAST_COMPACT, DayNotation, NumberNotation
-from contracts.domains.spellings import NUMBER
+from contracts.domains.notation import FIRST_COMPACT, INSTANT, LAST_COMPACT, NUMBER, DayNotation, NumberNotation
 
 FEW_BRANCHES = 8
 """Up to here nested CASEs are the quickest (measured); beyond, arithmetic for whole numbers in bins of one width."""
@@ -50,7 +49,7 @@ def literal(text: str) -> str:
 
 
 STRICTLY = f"CASE WHEN regexp_full_match({{0}}, {literal(NUMBER)}) THEN TRY_CAST({{0}} AS DOUBLE) END"
-"""How a text is read that spells a number as `contracts.domains.spellings` has it."""
+"""How a text is read that spells a number as `contracts.domains.notation` has it."""
 
 
 def code_type(size: int) -> str:

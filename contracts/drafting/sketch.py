@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -108,3 +109,37 @@ def chosen(tables: Sequence[str], name: str | None, *, where: str) -> int:
 def refuse_draft(where: str, field_name: str, found: str, allowed: str, remedy: str = "") -> NoReturn:
     """Refuse to make a draft, with one finding."""
     raise DraftRefused([Finding(where, field_name, found, allowed, remedy)])
+
+
+# --- From the type names of databases and of the data contract standard to the logical types of a contract.
+
+
+_FAMILIES: tuple[tuple[LogicalType, str], ...] = (
+    ("array", r".*\[\d*\]|(?:array|list|vector)\b.*|repeated\b.*"),
+    ("boolean", r"bool(?:ean)?|bit"),
+    ("date", r"date(?:32|64)?(?:\[.*\])?|timestamp.*|datetime.*|smalldatetime"),
+    (
+        "integer",
+        r"u?(?:tiny|small|medium|big|huge)?int(?:eger)?(?:\s*\(\d+\))?|u?int(?:2|4|8|16|32|64|128|256)|long|short|byte"
+        r"|(?:big|small)?serial|(?:numeric|decimal|number)\s*\(\s*\d+\s*(?:,\s*0\s*)?\)",
+    ),
+    (
+        "number",
+        r"(?:decimal|numeric|number|bignumeric)(?:\d+)?(?:\s*\(.*\))?|(?:half)?float\d*|double(?: precision)?|real",
+    ),
+    (
+        "string",
+        r"(?:n?(?:var)?char|character(?: varying)?|bpchar)(?:\d|\s*\(.*\))?"
+        r"|(?:large_?)?(?:string|utf8|text)(?:_view)?|uuid|enum\b.*|category|string\s*\(.*\)",
+    ),
+)
+
+
+def logical_type_of(stated: str | None) -> LogicalType | None:
+    """Return the logical type that a type's name stands for; None for names that a contract has no type for.
+
+    Args:
+        stated: a type as SQL, Arrow or the data contract standard write it, `VARCHAR(20)`, `int64`, `timestamp`.
+    """
+    text = (stated or "").strip().casefold()
+    return next((logical for logical, pattern in _FAMILIES if re.fullmatch(pattern, text)), None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, get_args
+from datetime import date
+from typing import Any, Final, Literal, get_args
 
+from contracts.canonical import digest
 from contracts.contract.contract import Contract
 from contracts.domains.calendar_periods import Granularity
-from contracts.periods.period import PATTERNS, PLACEHOLDER
+from contracts.periods.period import PATTERNS, PLACEHOLDER, Period
 from contracts.reading.scalars import Problem, nearest, show, word_list
 
 TOTAL_OF_ALL: Final = Problem(
@@ -84,3 +86,52 @@ def _has(written: Mapping[str, Any], place: tuple[str, ...]) -> bool:
     for key in place:
         value = value.get(key) if isinstance(value, dict) else None
     return isinstance(value, str) and PLACEHOLDER in value
+
+
+# --- When a release is drawn again.
+
+
+Redraw = Literal["on_change", "on_schedule"]
+ON_SCHEDULE: Final = "on_schedule"
+
+
+def due_problems(written: Mapping[str, Any], due: str | None) -> list[Problem]:
+    """List what is wrong between a spec's `redraw:` and the due date that was asked for.
+
+    Args:
+        written: the spec as it stands in its file.
+        due: the date; None for none.
+    """
+    if due is None:
+        return []
+    if written.get("redraw") != ON_SCHEDULE:
+        found, allowed = "a due date for a spec without `redraw: on_schedule`", "a spec with `redraw: on_schedule`"
+        return [Problem(found, allowed, "leave --due out, or add the key", ("redraw",))]
+    if _date(due) is None:
+        return [Problem(f"due date {show(due)}", "a day as YYYY-MM-DD", "for instance --due 2026-01-31", ("redraw",))]
+    return []
+
+
+def own_due(redraw: str | None, period: Period | None) -> str | None:
+    """Return the due date that a period has by itself, the day after its last; None without schedule or period."""
+    if redraw != ON_SCHEDULE or period is None:
+        return None
+    return date.fromordinal(period.block.ends).isoformat()
+
+
+def due_run_key(release: str, *, spec_digest: str, contract_digest: str, due: str) -> str:
+    """Return the key of the run that is due on a date. Nothing of the rows is in it."""
+    return keyed(release, {"spec": spec_digest, "contract": contract_digest, "due": due})
+
+
+def keyed(release: str, parts: Mapping[str, str]) -> str:
+    """Return a run's key: the release's name, and a digest of what makes it this run."""
+    return f"{release}-{digest(dict(parts))[:24]}"
+
+
+def _date(text: str) -> date | None:
+    try:
+        read = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return read if read.isoformat() == text else None

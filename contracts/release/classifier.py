@@ -9,8 +9,7 @@ from pydantic import Field, field_validator
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Label, Problem, nearest, word_list
-from contracts.release.column_choice import ALL, ColumnChoice, chosen, distinct_columns
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product import ALL, ColumnChoice, ProductSpec, chosen, distinct_columns
 
 MOST_CLASSES: Final = 1000
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Problem, parse_whole, refuse, show
-from contracts.release.product_spec import MOST_ROWS, SyntheticModifier
+from contracts.release.product import MOST_ROWS, SyntheticModifier
 
 LEAST_COPIES: Final = 2
 """One copy has nothing that it could differ from."""

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from contracts.contract.contract import Contract
 from contracts.plug_ins import PlugInAway, absent_extension, find_all, names
 from contracts.reading.scalars import Problem, refuse, show, word_list
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product import ProductSpec
 
 EXCHANGE: Final = "exchange/"
 """The folder below a version in which all these files lie."""

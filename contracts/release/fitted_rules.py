@@ -7,8 +7,7 @@ from contracts.errors import Finding
 from contracts.reading.scalars import Problem
 from contracts.release.classifier import classifier_problems
 from contracts.release.spec import ReleaseSpec
-from contracts.release.synthetic import synthetic_problems
-from contracts.release.synthetic_modifiers import idle_options
+from contracts.release.synthetic import idle_options, synthetic_problems
 
 
 def synthetic_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

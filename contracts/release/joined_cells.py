@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from contracts.contract.contract import Contract
-from contracts.release.tables.groupings import untouched
+from contracts.release.tables.hierarchy import joined_axis, untouched
 from contracts.release.tables.levels import BINS, Level
-from contracts.release.tables.table_bins import joined_axis
 
 
 def joined_cells(clique: Sequence[str], joins: Mapping[str, Sequence[int]], contract: Contract) -> Level:

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contracts.contract.flattening import flat_name, named_columns, reached
+from contracts.contract.linked import flat_name, named_columns, reached
 from contracts.contract.linked_tables import Link, LinkedTables
 from contracts.reading.scalars import FieldPath, Problem, word_list
-from contracts.release.product_spec import SyntheticModifier
+from contracts.release.product import SyntheticModifier
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from contracts.contract.contract import Contract
-from contracts.contract.link_checks import base_problem
+from contracts.contract.linked import base_problem
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.file_names import DATABASES, format_of_name
+from contracts.release.product import DATABASES, format_of_name
 from contracts.release.source import Source
 from contracts.release.spec import ReleaseSpec
 

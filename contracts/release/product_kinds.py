@@ -26,7 +26,7 @@ class ProductParts:
             (`tasks.records.model.record_kinds`).
         checks: what a verification asks of its record, `ProductChecks` (`tasks.verification.product_checks`).
         evaluation: how a version is compared with real rows, an `EvaluateProduct`
-            (`flows.evaluation.version_evaluation`); None where that is not offered.
+            (`flows.evaluation.evaluate`); None where that is not offered.
         shadow: what an attacker sees of a release, made of public rows (`tasks.evaluation.shadow_releases`); None
             where no attack is offered.
     """
@@ -48,13 +48,13 @@ class ProductParts:
 
 BUILT_IN: Final = {
     "tables": ProductParts(
-        spec="contracts.release.tables.product:TablesProduct",
+        spec="contracts.release.tables.tables:TablesProduct",
         check="contracts.release.table_rules:tables_findings",
         planning="tasks.products.tables.planning:TablesPlanning",
         making="tasks.products.tables.making:TablesMaking",
         record="tasks.records.tables_record:TablesRecordPart",
         checks="tasks.products.tables.checks.table_checks:TablesChecks",
-        evaluation="flows.evaluation.product_evaluations:evaluate_table_version",
+        evaluation="flows.evaluation.evaluate:evaluate_table_version",
         shadow="tasks.evaluation.seen_products:seen_tables",
         view="console.products.tables:TablesProductView",
     ),
@@ -62,10 +62,10 @@ BUILT_IN: Final = {
         spec="contracts.release.synthetic:SyntheticProduct",
         check="contracts.release.fitted_rules:synthetic_findings",
         planning="tasks.products.synthetic.planning:SyntheticPlanning",
-        making="tasks.products.synthetic.making:SyntheticMaking",
-        record="tasks.records.fitted_groups.synthetic_record:SyntheticRecordPart",
+        making="tasks.products.synthetic.fit:SyntheticMaking",
+        record="tasks.records.fitted_groups.synthesis_groups:SyntheticRecordPart",
         checks="tasks.products.synthetic.row_checks:SyntheticChecks",
-        evaluation="flows.evaluation.product_evaluations:evaluate_rows",
+        evaluation="flows.evaluation.evaluate:evaluate_rows",
         shadow="tasks.evaluation.seen_products:seen_rows",
         view="console.products.synthetic:SyntheticProductView",
     ),
@@ -74,9 +74,9 @@ BUILT_IN: Final = {
         check="contracts.release.fitted_rules:classifier_findings",
         planning="tasks.products.classifier.planning:ClassifierPlanning",
         making="tasks.products.classifier.making:ClassifierMaking",
-        record="tasks.records.fitted_groups.classifier_record:ClassifierRecordPart",
+        record="tasks.records.fitted_groups.classifier_groups:ClassifierRecordPart",
         checks="tasks.products.classifier.weight_checks:ClassifierChecks",
-        evaluation="flows.evaluation.product_evaluations:evaluate_classifier",
+        evaluation="flows.evaluation.evaluate:evaluate_classifier",
         shadow="tasks.evaluation.seen_products:seen_classifier",
         view="console.products.classifier:ClassifierProductView",
     ),
@@ -85,17 +85,17 @@ BUILT_IN: Final = {
         check="contracts.release.statistics_rules:statistics_findings",
         planning="tasks.products.statistics.planning:StatisticsPlanning",
         making="tasks.products.statistics.making:StatisticsMaking",
-        record="tasks.records.statistics_record:StatisticsRecordPart",
+        record="tasks.records.statistics_fields:StatisticsRecordPart",
         checks="tasks.products.statistics.statistics_checks:StatisticsChecks",
-        evaluation="flows.evaluation.product_evaluations:evaluate_statistics_version",
+        evaluation="flows.evaluation.evaluate:evaluate_statistics_version",
         view="console.products.statistics:StatisticsProductView",
     ),
     "spine": ProductParts(
         spec="contracts.release.spine.product:SpineProduct",
-        check="contracts.release.spine.spine_rules:spine_findings",
+        check="contracts.release.spine.rules:spine_findings",
         planning="tasks.products.spine.planning:SpinePlanning",
         making="tasks.products.spine.making:SpineMaking",
-        record="tasks.records.spine.spine_record:SpineRecordPart",
+        record="tasks.records.spine.spine_fields:SpineRecordPart",
         checks="tasks.products.spine.spine_checks:SpineChecks",
         evaluation="flows.evaluation.place_evaluations:evaluate_place_version",
         view="console.products.spine:SpineProductView",

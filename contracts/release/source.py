@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Protocol
 
 from pydantic import (
     AfterValidator,
@@ -21,20 +22,119 @@ from pydantic_core import PydanticCustomError
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
-from contracts.domains.domain_terms import Frozen
+from contracts.domains.domain import Frozen
 from contracts.errors import Finding, SpecRefused
-from contracts.periods.period_sources import day_of_row, divided_name
+from contracts.periods.time_blocks import day_of_row, divided_name
 from contracts.plug_ins import PlugInAway, names
 from contracts.reading.scalars import Label, Problem, Sql, refuse, show, word_list
-from contracts.release.address import Address
-from contracts.release.address_kinds import is_address, read_address
+from contracts.release.address import Address, is_address, read_address
 from contracts.release.engine_kinds import GROUP as ENGINES
 from contracts.release.engine_kinds import EngineKind, EngineName, engine_kind
-from contracts.release.file_names import DATABASES, SUFFIXES, Files, format_of_name
-from contracts.release.linked_place import linked_form, place_problems
-from contracts.sql import select_types
-from contracts.sql.selection import select_tree
-from contracts.sql.value_types import ValueType
+from contracts.release.product import DATABASES, SUFFIXES, Files, format_of_name
+from contracts.sql import select as select_types
+from contracts.sql.select import ValueType, select_tree
+
+# --- The source of linked tables.
+
+
+_TABLES = "tables"
+_ALONE = ("table", "files", "select", "types", "credentials", "by", "engine")
+"""Keys of a source that is one table."""
+
+
+class LinkedPlace(Protocol):
+    """The keys of a source that say where linked tables are."""
+
+    @property
+    def path(self) -> Any:
+        """The folder or the database."""
+
+    @property
+    def tables(self) -> dict[str, str] | None:
+        """The file of each table, or its name in the database."""
+
+    @property
+    def base(self) -> str | None:
+        """The table whose rows are released."""
+
+    @property
+    def delimiter(self) -> str | None:
+        """The character between the fields of a CSV."""
+
+
+def linked_form(source: LinkedPlace) -> str:
+    """Return the formats of the files, or of the database, as a record names them: "tables: csv, parquet"."""
+    forms = {format_of_name(name) or "" for name in _files(source).values()}
+    return f"{_TABLES}: {', '.join(sorted(forms))}"
+
+
+def stored_formats(form: str) -> tuple[str, ...]:
+    """Return the formats that the format of linked tables names; none for that of any other source."""
+    kind, colon, formats = form.partition(": ")
+    return tuple(formats.split(", ")) if colon and kind == _TABLES else ()
+
+
+def _files(source: LinkedPlace) -> Mapping[str, str]:
+    """Return the file that each table lies in."""
+    tables = source.tables or {}
+    if not isinstance(source.path, Path):
+        return {}
+    database = format_of_name(source.path.name) in DATABASES
+    return {name: source.path.name if database else file for name, file in tables.items()}
+
+
+def place_problems(source: LinkedPlace) -> Iterator[Problem]:
+    """Yield what is wrong with the keys of a source of linked tables."""
+    tables, path = source.tables, source.path
+    if tables is None or source.base is None:
+        missing = "tables" if tables is None else "base"
+        remedy = "name each table's file" if tables is None else "name the table whose rows are released"
+        yield Problem(f"linked tables without `{missing}`", "`tables` and `base`", f"add `{missing}:`; {remedy}")
+        return
+    for key in _ALONE:
+        if getattr(source, key) is not None:
+            yield Problem(f"`{key}` beside `tables`", "`path`, `tables`, `base` and `delimiter`", "drop it", (key,))
+    if not isinstance(path, Path):
+        remedy = "copy the tables into a folder"
+        yield Problem("`tables` at an address", "a folder, or a DuckDB or SQLite file", remedy, ("path",))
+        return
+    form = format_of_name(path.name)
+    if form in DATABASES:
+        if source.delimiter is not None:
+            yield Problem(f"`delimiter` for {form}", "`delimiter` for CSV", "drop it", ("delimiter",))
+        yield from _shared(tables, tables)
+        return
+    if form is not None:
+        remedy = "name the folder that holds a file for each table"
+        yield Problem(f"a {form} file", "a folder, or a DuckDB or SQLite file", remedy, ("path",))
+        return
+    yield from _file_problems(tables, csv_delimiter=source.delimiter is not None)
+
+
+def _file_problems(tables: dict[str, str], *, csv_delimiter: bool) -> Iterator[Problem]:
+    """Each table has a file of its own, below the folder, in a format that one reads."""
+    plain = {name: str(PurePosixPath(file)) for name, file in tables.items()}
+    for name, file in plain.items():
+        at = (_TABLES, name)
+        if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts:
+            remedy = "put it into the folder: the ledger knows the tables by that one place"
+            yield Problem(repr(file), "a file below the folder of `path`", remedy, at)
+        elif format_of_name(file) not in ("csv", "parquet"):
+            remedy = "convert it, or put all tables into a DuckDB or SQLite file and name that as `path`"
+            yield Problem(f"the suffix of {file!r}", "a CSV or Parquet file", remedy, at)
+    if csv_delimiter and "csv" not in {format_of_name(file) for file in plain.values()}:
+        yield Problem("`delimiter` without a CSV file", "`delimiter` for CSV", "drop it", ("delimiter",))
+    yield from _shared(tables, plain)
+
+
+def _shared(tables: dict[str, str], places: dict[str, str]) -> Iterator[Problem]:
+    """No two tables are the same rows."""
+    for place, number in Counter(places.values()).items():
+        if number > 1:
+            names = [name for name in tables if places[name] == place]
+            remedy = "name each table's own"
+            yield Problem(f"{place!r} for {' and '.join(names)}", "one table each", remedy, (_TABLES, names[1]))
+
 
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -97,8 +197,8 @@ class Source(Frozen):
         path: the file, folder or database: a path, resolved against the folder of the spec, or an address.
         table: which table, in a database; in PostgreSQL with its schema where that is not `public`.
         files: the format of the files, where the path is a folder.
-        select: a row-wise SELECT over the relation `source`; see `contracts.sql.selection`.
-        types: the types of columns of the source in expressions of the select; see `contracts.sql.select_types`.
+        select: a row-wise SELECT over the relation `source`; see `contracts.sql.select`.
+        types: the types of columns of the source in expressions of the select; see `contracts.sql.select`.
         delimiter: the character between the fields of a CSV; where it is None, a comma is taken, and the reading
             stops with the right one named if the header fits the contract at another.
         credentials: the name under which the environment keeps the credentials of an address; None for those that
@@ -107,7 +207,7 @@ class Source(Frozen):
         engine: what counts the rows where they are, instead of a snapshot here: Parquet, or the table of a
             warehouse; without `select` and `by`.
         tables: of linked tables, the file of each in the folder `path`, or its name in that database.
-        base: of linked tables, the one whose rows are released; see `contracts.contract.flattening`.
+        base: of linked tables, the one whose rows are released; see `contracts.contract.linked`.
     """
 
     path: SourcePlace

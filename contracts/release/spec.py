@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator
 
 from contracts import canonical
-from contracts.contract.label_columns import LabelForm
-from contracts.contract.spreadsheet import Formulas
+from contracts.contract.labels import Formulas, LabelForm
 from contracts.domains.calendar_periods import Granularity
-from contracts.domains.domain_terms import Frozen
+from contracts.domains.domain import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.period import filled, read_period
-from contracts.periods.period_rules import pattern_problems
-from contracts.periods.redraw import ON_SCHEDULE, Redraw, due_problems, own_due
+from contracts.periods.period_rules import ON_SCHEDULE, Redraw, due_problems, own_due, pattern_problems
 from contracts.plug_ins import names
+from contracts.reading.findings import dotted, from_problem, from_validation
 from contracts.reading.scalars import (
     Amount,
     FieldPath,
@@ -36,19 +35,16 @@ from contracts.reading.scalars import (
     spelled,
     word_list,
 )
-from contracts.reading.validation_errors import dotted, from_problem, from_validation
 from contracts.reading.yaml_lines import Document, located, shown
-from contracts.release.about import About
-from contracts.release.approvals import Approvals
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.exchange_forms import GROUP, ExchangeForm
-from contracts.release.lambda_reference import LambdaReference
+from contracts.release.product import LambdaReference, ProductSpec
 from contracts.release.product_kinds import product_kinds
-from contracts.release.product_spec import ProductSpec
 from contracts.release.source import CredentialsName, FilePath, Source, WrittenPath, source_name
 from contracts.release.synthetic import SyntheticProduct
-from contracts.release.tables.product import Refine, TableSpec, TablesProduct
-from contracts.sql.selection import check_select
+from contracts.release.tables.tables import Refine, TableSpec, TablesProduct
+from contracts.release.terms import About, Approvals
+from contracts.sql.select import check_select
 
 if TYPE_CHECKING:
     Product = ProductSpec

@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.contract.label_columns import code_problems, name_problems
-from contracts.contract.spreadsheet import formula_problem
+from contracts.contract.labels import code_problems, formula_problem, name_problems
 from contracts.domains.notation import NumberNotation
 from contracts.errors import Finding
 from contracts.periods.period_rules import TOTAL_OF_ALL, by_problems
 from contracts.reading.scalars import FieldPath, Problem, spelled
-from contracts.release.address_kinds import is_address, read_address
+from contracts.release.address import is_address, read_address
 from contracts.release.exchange_forms import exchange_problems
 from contracts.release.linked_source import linked_findings
+from contracts.release.product import ProductSpec
 from contracts.release.product_kinds import product_kinds
-from contracts.release.product_spec import ProductSpec
 from contracts.release.source import credentials_problems
 from contracts.release.spec import ReleaseSpec
-from contracts.sql.select_columns import check_by, check_unit
+from contracts.sql.select import check_by, check_unit
 
 MOST_DELTA: Final = Decimal("1e-3")
 """Beyond it, or beyond one over the declared rows, a delta must be accepted."""

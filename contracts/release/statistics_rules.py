@@ -3,31 +3,246 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.addends import weighted_problems
-from contracts.domains.value_lattices import ValueLattice, lattice_problems
-from contracts.domains.value_trees import ValueTree, resolution_problems, usual_resolution
+from contracts.domains import addends as value_sums
+from contracts.domains.addends import LoneSum, column_problems, weighted_problems
+from contracts.domains.lattice import ValueLattice, lattice_problems
+from contracts.domains.trees import ValueTree, resolution_problems, usual_resolution
 from contracts.errors import Finding
-from contracts.reading.scalars import FieldPath, Problem, nearest, word_list
-from contracts.release.distinct_rules import distinct_problems
-from contracts.release.minimum_frequency_rules import frequency_problems
-from contracts.release.private_clips import PrivateClip
-from contracts.release.private_keys import key_problems
+from contracts.reading.scalars import FieldPath, Problem, nearest, spelled, word_list
 from contracts.release.spec import ReleaseSpec
-from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import DISTINCT, EFFECTIVE_SIZE, QUANTILES, RATIO, SPREADS
-from contracts.release.statistics import StatisticsProduct, statistics_product
-from contracts.release.statistics_table import REFINED, StatisticsTable
-from contracts.release.survey_weight import survey_weight_problems
+from contracts.release.statistics import (
+    DISTINCT,
+    DISTINCTS,
+    EFFECTIVE_SIZE,
+    QUANTILES,
+    RATIO,
+    REFINED,
+    SPREADS,
+    UNITS,
+    PrivateClip,
+    Statistic,
+    StatisticsProduct,
+    StatisticsTable,
+    statistics_product,
+)
+from contracts.release.survey_weight import groups_of, survey_weight_problems
 from contracts.release.synthetic import MEASURED_COLUMNS
-from contracts.release.unit_quotas import beside_problems, quota_problems
+from contracts.release.tables.tables import SUPPRESSED
+
+# --- Which tables of statistics a minimum-frequency rule can be about.
+
+
+_RENAMED: Final = "rename the column in the contract, and in the source by a select"
+_ELSEWHERE: Final = "ask for it in a release without the rule, or drop it"
+
+
+def frequency_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """Yield what in a table does not go with a minimum-frequency rule.
+
+    Args:
+        table: which fits the contract.
+        contract: its contract.
+    """
+    if table.survey_weight is not None:
+        remedy = "drop `survey_weight:` or `minimum_frequency:`: a sum of weights does not count rows"
+        allowed = "tables in which every row counts once, under a `minimum_frequency`"
+        yield Problem(f"a survey weight in table {table.name!r}", allowed, remedy, ("survey_weight",))
+        return
+    unfit = [(place, problem) for place, each in enumerate(table.of) if (problem := _unfit(each)) is not None]
+    for place, (found, allowed, why) in unfit:
+        yield Problem(f"{found} under a `minimum_frequency`", allowed, f"{_ELSEWHERE}: {why}", ("of", place))
+    if not unfit:
+        yield from _minimum_frequency_rules_column_problems(table, contract)
+    for place, name in enumerate(table.by):
+        if name.casefold() == SUPPRESSED:
+            yield Problem(f"the column {name!r}", f"a column not named {SUPPRESSED}", _RENAMED, ("by", place))
+
+
+def _unfit(each: Statistic) -> tuple[str, str, str] | None:
+    """Say what of a statistic does not go with the rule, what does, and why; None of one that goes with it."""
+    allowed = "count, sums, means, ratios, variances and standard deviations"
+    if each.what == QUANTILES:
+        return "quantiles", allowed, "a tree publishes counts of intervals of the column, small ones too"
+    if each.what in DISTINCTS:
+        return each.what, allowed, "it does not say how many rows a cell has"
+    if any(isinstance(term.clip, PrivateClip) for term in each.terms):
+        return (
+            "a private clip",
+            "a clip of two ends, or none",
+            "its histogram publishes counts of bins, small ones too",
+        )
+    return None
+
+
+def _minimum_frequency_rules_column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """Every column that is added up comes with the count of a cell's rows, and with no count of some of them."""
+    for addends in (addends for _, addends in table.draws(contract) if addends is not None):
+        terms = ((place, term) for place, each in enumerate(table.of) for term in each.terms)
+        place = next(place for place, term in terms if term.column == addends.column)
+        if isinstance(addends, LoneSum) and addends.per_unit is not None:
+            found = f"per_unit of {addends.column!r} under a `minimum_frequency`"
+            remedy = "drop per_unit, or the rule: the draw of such a sum does not know how many rows a cell has"
+            yield Problem(found, "sums without per_unit", remedy, ("of", place, "per_unit"))
+        elif isinstance(addends, LoneSum):
+            found = f"the sum of {addends.column!r} alone, under a `minimum_frequency`"
+            remedy = "add count to `of:`: the rule needs to know how many rows a cell has"
+            yield Problem(found, "a sum with the count of its rows", remedy, ("of", place))
+        elif contract.column(str(addends.column)).domain.nulls.policy == "category":
+            found = f"{addends.column!r}, whose missing values are counted apart, under a `minimum_frequency`"
+            allowed = "columns whose missing values count as a value"
+            why = "the number of rows without a value may be small in a large cell"
+            remedy = f"write nulls: {{policy: map, to: VALUE}} in the contract, or drop the column: {why}"
+            yield Problem(found, allowed, remedy, ("of", place))
+
+
+# --- What `per_unit:` of a sum must be beside its table and its contract.
+
+
+def beside_problems(table: StatisticsTable) -> Iterator[Problem]:
+    """Yield what a quota does not stand beside, with its place below the table."""
+    for place, each in enumerate(table.of):
+        if each.per_unit is None:
+            continue
+        at = ("of", place, "per_unit")
+        if isinstance(each.clip, PrivateClip):
+            remedy = "write a clip of two ends, or drop per_unit"
+            yield Problem("per_unit with a private clip", "a clip of two ends, or none", remedy, at)
+        if table.survey_weight is not None:
+            remedy = "drop one: a low clip of the weight bounds what a unit adds too"
+            yield Problem("per_unit beside a survey weight", "rows that count once", remedy, at)
+        others = [other.what for other in table.of if other.per_unit is None and each.column in _added_up(other)]
+        if others:
+            found = f"per_unit of {each.column!r} beside its {others[0]}"
+            remedy = f"put the {others[0]} into a table of its own"
+            yield Problem(found, "no other sum, mean, variance or ratio of the column", remedy, at)
+
+
+def quota_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """Yield what is wrong with the number itself: no whole steps, or so large that it bounds nothing.
+
+    Args:
+        table: whose lattices are sound.
+        contract: its contract.
+    """
+    lattices = {lattice.column: lattice for lattice in table.lattices(contract)}
+    for place, each in enumerate(table.of):
+        if each.per_unit is None:
+            continue
+        lattice = lattices[str(each.column)]
+        if (Fraction(lattice.low) / Fraction(lattice.step)).denominator != 1:
+            found = f"per_unit of {each.column!r} from {spelled(lattice.low)} in steps of {spelled(lattice.step)}"
+            remedy = "write ends of the clip that are whole steps from 0"
+            yield Problem(found, "a lower end that is whole steps from 0", remedy, ("of", place, "per_unit"))
+            continue
+        form, rows = LoneSum(lattice, each.per_unit), contract.unit.max_rows_per_unit
+        for problem in value_sums.quota_problems(form, each.per_unit, rows):
+            at = ("of", place, *problem.at)
+            yield Problem(f"{each.column!r}: {problem.found}", problem.allowed, problem.remedy, at)
+
+
+def _added_up(statistic: Statistic) -> set[str | None]:
+    """Return the columns that a statistic adds up; a tree of counts adds nothing up."""
+    return set() if statistic.what == QUANTILES else {term.column for term in statistic.terms}
+
+
+# --- What `keys.
+
+
+MOST_GROUPS: Final = 4096
+
+
+def key_problems(product: StatisticsProduct, place: int, contract: Contract) -> Iterator[Problem]:
+    """Yield what does not fit of the keys of one table.
+
+    Args:
+        product: the product.
+        place: the table's.
+        contract: its contract.
+    """
+    table = product.tables[place]
+    texts = contract.texts(table.by)
+    if table.key_choice == "declared" and table.at_most_groups is not None:
+        remedy = "drop it, or write keys: private beside `by:`"
+        yield Problem("at_most_groups of declared keys", "keys: private beside it", remedy, ("at_most_groups",))
+    if table.key_choice == "declared":
+        for name in texts:
+            remedy = "write keys: private beside `by:`, and a delta above 0"
+            found = f"{name!r}, a column of texts that nobody declared"
+            yield Problem(found, "declared columns, or keys: private", remedy, ("by", table.by.index(name)))
+        return
+    yield from _group_problems(table.at_most_groups, contract)
+    if contract.adjacency != "add_remove":
+        remedy = "declare the keys, or another adjacency in the contract"
+        yield Problem(f"keys: private under {contract.adjacency}", "adjacency add_remove", remedy, ("keys",))
+    if len(texts) != 1:
+        known = contract.texts()
+        allowed = word_list(known) if known else "a column of kind text, which the contract has none of"
+        found = f"{len(texts)} columns of texts with keys: private"
+        yield Problem(found, allowed, "group by one column of texts, and declared ones beside it", ("by",))
+    if groups_of(table.at_most_groups, contract) > MOST_GROUPS:
+        found = f"{contract.unit.max_rows_per_unit} rows of a unit, each of which may have another key"
+        remedy = "write at_most_groups beside `keys:`, or bound the rows of a unit in the contract"
+        yield Problem(found, f"at most {MOST_GROUPS}", remedy, ("keys",))
+    earlier = [each.name for each in product.tables[:place] if each.key_choice == "private" and {*each.by} & {*texts}]
+    if earlier:
+        found = f"{texts[0]!r}, whose keys table {earlier[0]!r} selects"
+        yield Problem(found, "a column in one table with keys: private", "put all statistics into it", ("by",))
+
+
+def _group_problems(groups: int | None, contract: Contract) -> Iterator[Problem]:
+    """Yield what is wrong with the keys that a unit may have: none, or no fewer than it has rows."""
+    rows = contract.unit.max_rows_per_unit
+    if groups is None or 1 <= groups < rows:
+        return
+    found, allowed = f"at_most_groups: {groups}", f"a whole number from 1 to {rows - 1}"
+    remedy = "write a smaller one, or drop it: a unit has no more keys than rows"
+    if rows == 1:
+        allowed, remedy = "none, where a unit has one row and so one key", "drop it"
+    yield Problem(found, allowed, remedy, ("at_most_groups",))
+
+
+# --- What units and distinct values must be beside their contract.
+
+
+def distinct_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+    """Yield what does not fit of the units and distinct values of one table, with its place below the table."""
+    for place, each in enumerate(table.of):
+        at: FieldPath = ("of", place)
+        if each.what == UNITS and contract.unit.max_rows_per_unit == 1:
+            found = "units, of which each has one row by the contract"
+            yield Problem(found, "count", "write count: it is the same number, and no draw of its own", at)
+        if each.what == DISTINCT:
+            yield from _of_a_column(str(each.column), table, contract, (*at, DISTINCT))
+    if table.survey_weight is not None and all(each.what in DISTINCTS for each in table.of):
+        found = "a survey weight, and nothing that is weighed: units and distinct values count once"
+        yield Problem(found, "a statistic that is weighed beside it", "drop survey_weight:", ("survey_weight",))
+
+
+def _of_a_column(name: str, table: StatisticsTable, contract: Contract, at: FieldPath) -> Iterator[Problem]:
+    """Yield why different values of a column cannot be counted: none is known, or there is one in each cell."""
+    domains = {column.name: column.domain for column in contract.columns}
+    if name not in domains:
+        remedy = nearest(name, list(domains)) or "write one of them"
+        if name == contract.unit.column:
+            remedy = "write units: the number of different ids is that of privacy units"
+        elif name == UNITS:
+            remedy = "write units, without distinct"
+        yield Problem(f"the column {name!r}", word_list(list(domains)), remedy, at)
+        return
+    for problem in column_problems(name, domains[name]):
+        yield Problem(problem.found, problem.allowed, problem.remedy, at)
+    if name in table.by and name not in contract.texts() and domains[name].value_bounds is None:
+        found = f"distinct values of {name!r}, by which the table is grouped"
+        yield Problem(found, "another column", "drop it: each cell has one value of it", at)
+
 
 MOST_CELLS: Final = 2**24
 RESERVED_COLUMNS: Final = MEASURED_COLUMNS | {"part"}
 """The other columns of a file of measurements."""
-_RENAMED: Final = "rename the column in the contract, and in the source by a select"
 
 
 def statistics_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from inspect import getdoc
+from math import prod
 from typing import Any
 
 from pydantic import GetJsonSchemaHandler, model_validator
@@ -17,8 +19,8 @@ from pydantic_core import CoreSchema
 
 from contracts.contract.contract import Contract
 from contracts.domains.addends import WeightedCount, addend_problems
-from contracts.domains.domain_terms import Frozen
-from contracts.domains.value_lattices import ValueLattice, usual_step
+from contracts.domains.domain import Frozen
+from contracts.domains.lattice import ValueLattice, usual_step
 from contracts.reading.scalars import Bound, BoundPair, Label, Problem, nearest, refuse, show, word_list
 
 _FORM = "the name of a column, or {column: COLUMN, clip: [0, LARGEST WEIGHT], step: STEP}"
@@ -90,3 +92,27 @@ def survey_weight_problems(weight: SurveyWeight, contract: Contract) -> list[Pro
         return [Problem(found, allowed, f"write clip: [0, {min(max(lattice.high, 1), bounds[1])}]", (*at, "clip"))]
     problems = addend_problems(WeightedCount(lattice), contract.unit.max_rows_per_unit)
     return [Problem(f"{weight.column!r}: {p.found}", p.allowed, p.remedy, (*at, *p.at)) for p in problems]
+
+
+# --- How many keys, and how many cells, the rows of one unit have at most, where keys are selected privately.
+
+
+def groups_of(at_most_groups: int | None, contract: Contract) -> int:
+    """Return how many keys one unit has at most: as many as rows, where the table bounds them no further."""
+    return contract.unit.max_rows_per_unit if at_most_groups is None else at_most_groups
+
+
+def most_cells(by: Sequence[str], at_most_groups: int | None, contract: Contract) -> int | None:
+    """Return in how many cells of a table the rows of one unit lie at most, where its keys are bounded.
+
+    In each of its keys, in the cell of all others, and in that of none; of each the cells of declared columns beside.
+    """
+    if at_most_groups is None:
+        return None
+    texts = contract.texts(by)
+    return (at_most_groups + 2) * prod(contract.shape([name for name in by if name not in texts]))
+
+
+def bounded_groups(tables: Iterable[tuple[Sequence[str], int | None]], contract: Contract) -> dict[str, int]:
+    """Return by column of texts how many keys one unit has at most, of tables that bound them."""
+    return {contract.texts(by)[0]: groups for by, groups in tables if groups is not None}

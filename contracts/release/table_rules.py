@@ -7,13 +7,10 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.reading.scalars import FieldPath, Problem, nearest, show, word_list
-from contracts.release.file_names import unfit_name
+from contracts.release.product import unfit_name
 from contracts.release.spec import ReleaseSpec
-from contracts.release.tables.all_marginals import RESIDUALS
-from contracts.release.tables.expansion import expand
 from contracts.release.tables.levels import level_name, level_problems, levels_of
-from contracts.release.tables.product import TableSpec
-from contracts.release.tables.table_form import form_problems
+from contracts.release.tables.tables import RESIDUALS, TableSpec, expand, form_problems
 
 RESERVED_TABLE: Final = "total"
 RESERVED_COLUMNS: Final = frozenset({"count", "noisy", "variance", "lower", "upper", "structural_zero"})

@@ -12,8 +12,9 @@ from typing import Final
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.statements import Check
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import id_sql, identifier, literal
 from contracts.errors import ContractRefused, Finding
 from contracts.reading.scalars import nearest
@@ -148,3 +149,26 @@ def _absent(contract: Contract, name: str, present: Sequence[str]) -> Finding:
     """Say that a column of the contract is not in the relation."""
     remedy = nearest(name, present) or "select it, or take it out of the contract"
     return Finding(f"contract {contract.id}", f"column {name}", "no such column in the source", f"{name!r}", remedy)
+
+
+# --- Checks as SQL.
+
+
+def violation_sql(check: Check, contract: Contract) -> str:
+    """Write the SQL condition that is true for a row that breaks a check, and never NULL.
+
+    Args:
+        check: a check of a column (not `columns` or `rows`, which concern the table as a whole).
+        contract: the contract that it comes from.
+    Returns:
+        A condition over the source's columns.
+    Raises:
+        ValueError: the check is about the table as a whole.
+    Privacy: what it selects is private, and so is whether it selects anything, but for a declared gate.
+    """
+    if check.column is None:
+        raise ValueError(f"check {check.name} is about the table, not about rows")
+    raw = identifier(check.column)
+    if check.column == contract.unit.column:
+        return f"{raw} IS NULL"
+    return contract.column(check.column).domain.violation_sql(check.kind, raw)

@@ -1,6 +1,6 @@
 """What a row-wise select may consist of: node types and their fields, functions, types to cast to.
 
-Data, not logic: `contracts.sql.selection` walks a parse tree and refuses whatever does not stand here. A function is
+Data, not logic: `contracts.sql.select` walks a parse tree and refuses whatever does not stand here. A function is
 listed when it is scalar, built in, and depends on nothing but its arguments: not on time, chance, settings,
 files, other rows or the position of its row.
 """

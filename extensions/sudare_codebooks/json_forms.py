@@ -21,8 +21,7 @@ from typing import Any, Final
 from contracts.domains.notation import FORMATS
 from contracts.drafting.codebooks.codebook import CodebookReader, read_text
 from contracts.drafting.codebooks.entries import Codebook, CodebookEntry
-from contracts.drafting.logical_types import logical_type_of
-from contracts.drafting.sketch import refuse_draft
+from contracts.drafting.sketch import logical_type_of, refuse_draft
 from contracts.reading.yaml_lines import shown
 
 _LISTS: Final = ("columns", "variables", "fields")

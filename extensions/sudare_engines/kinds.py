@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from contracts.contract.contract import Contract
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn
-from contracts.domains.value_lattices import ValueLattice
 from contracts.reading.scalars import Problem
 from contracts.release.source import Source
 from privacy.private_table import PrivateTable

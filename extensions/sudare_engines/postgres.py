@@ -19,7 +19,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
 from contracts.release.source import Source
 from sudare_engines.engine import UNCHARGED
 from sudare_engines.portable_sql import Dialect

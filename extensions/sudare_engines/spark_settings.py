@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tasks.storage.workspace.keys import refusal
-from tasks.storage.workspace.settings_file import SettingsTable
+from tasks.storage.workspace.settings import SettingsTable
 
 _KEYS: Final = {
     "spark.python": "the Python of an environment with pyspark; a relative path is meant from this file",

@@ -26,8 +26,7 @@ from sudare_engines.staging import (
     repeats_of,
     stage_of,
 )
-from tasks.storage.snapshot.bounding import choice_keys, order_keys, refuse_nobody
-from tasks.storage.snapshot.snapshot import subkey
+from tasks.storage.snapshot.snapshot import choice_keys, order_keys, refuse_nobody, subkey
 from tasks.storage.source_engine import EngineFailed
 from tasks.storage.sources.typed_rows import break_gate
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
-from contracts.release.tables.table_form import MOST_CODES
+from contracts.contract.contract import Contract, checks
+from contracts.release.tables.tables import MOST_CODES
 from privacy.counting_engine import PopulatedCells
 from sudare_engines.engine import UNCHARGED, Engine
 from sudare_engines.portable_sql import Dialect, parsed, sql_of, written

@@ -8,7 +8,7 @@
 The codes are the same as `contracts.sql.encoding` writes for DuckDB, row for row; the tests hold the two against each
 other.
 
-Contribution bounding is the choice that `tasks.storage.snapshot.bounding` describes, made where the rows are. It
+Contribution bounding is the choice that `tasks.storage.snapshot.snapshot` describes, made where the rows are. It
 needs the order of the source, which two columns tell: `sudare_file` and `sudare_row`. Of Parquet they are the place
 of the file and that of the row in it; a table of a database needs a number of its own for each row. They may not
 depend on what is in the rows: a unit's other values then never decide which of its rows are counted.
@@ -46,13 +46,12 @@ from typing import Any, Final
 import duckdb
 import ibis
 
-from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.portable_cell import PortableCell, is_all, trimmed
 from contracts.domains.statements import Check, ValueKind
 from contracts.domains.text import NO_KEY, KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
 from contracts.domains.value_sql import DECIMALS_OF_ZERO, NUMERIC, ROUNDED
 from contracts.errors import Finding
 from sudare_engines.portable_sql import sha256_of

@@ -24,14 +24,13 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, ledger_at, workspace_at
-from console.render import answer, print_facts
+from console.output import AsJson, At, answer, ledger_at, print_facts, workspace_at
 from contracts.canonical import readable_json
 from contracts.errors import Finding, Refused
 from privacy.ledger.terms import VersionEntry
-from tasks.records.descriptions.croissant import CONTEXT
-from tasks.storage.version_folders import version_folder
-from tasks.verification.files.version_folder import read_manifest
+from tasks.records.descriptions.descriptions import CONTEXT
+from tasks.storage.manifest import version_folder
+from tasks.verification.files.folder import read_manifest
 
 CatalogueFormat = Literal["croissant", "dcat"]
 CROISSANT = "croissant.json"

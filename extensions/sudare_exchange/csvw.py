@@ -12,15 +12,15 @@ from urllib.parse import quote
 
 from contracts.canonical import readable_json
 from contracts.contract.contract import Contract
-from contracts.contract.spreadsheet import neutralised
+from contracts.contract.labels import neutralised
 from contracts.reading.scalars import Problem
 from contracts.release.exchange_forms import EXCHANGE, ExchangeFiles
-from contracts.release.product_spec import ProductSpec
-from tasks.records.descriptions.file_words import FileWords, dataset_description
+from contracts.release.product import ProductSpec
+from tasks.records.descriptions.descriptions import FileWords, dataset_description
 from tasks.records.descriptions.key_columns import KeyColumns, key_columns
-from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.public_text import sentence
+from tasks.records.record import RecordExplanation
 
 CSVW: Final = f"{EXCHANGE}csvw.json"
 _TYPES: Final = {

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from contracts.release.exchange_forms import EXCHANGE, ExchangeFiles
 from tasks.records.descriptions.deployment_entry import REQUIRED, SECTORS, deployment, entry_yaml
-from tasks.records.explanation import RecordExplanation
 from tasks.records.public_text import sentence
+from tasks.records.record import RecordExplanation
 
 REGISTRY: Final = f"{EXCHANGE}deployment.yaml"
 NEWER_SECTORS: Final = (*SECTORS, "Finance")

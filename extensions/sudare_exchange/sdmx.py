@@ -22,16 +22,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.contract.contract import Contract
-from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.domain import NULL_LABEL
 from contracts.reading.scalars import Problem
 from contracts.release.exchange_forms import EXCHANGE, ExchangeFiles
-from contracts.release.product_spec import ProductSpec
-from contracts.release.tables.minimum_frequency import SUPPRESSED
-from tasks.records.descriptions.file_words import FileWords, dataset_description
-from tasks.records.explanation import RecordExplanation
+from contracts.release.product import ProductSpec
+from contracts.release.tables.tables import SUPPRESSED
+from tasks.records.descriptions.descriptions import FileWords, dataset_description
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.public_text import sentence
+from tasks.records.record import RecordExplanation
 
 ReadData = Callable[[str], bytes]
 OBS_VALUE, OBS_STATUS, TOTAL, PERIOD = "OBS_VALUE", "OBS_STATUS", "TOTAL", "TIME_PERIOD"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from privacy.ledger.journal.merkle import roots_from_consistency
-from privacy.ledger.journal.signed_note import (
+from privacy.ledger.journal.notes import (
     FalseSignature,
     MalformedNote,
     SignedNote,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tasks.storage.workspace.keys import WorkspaceRefused, refusal
-from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
+from tasks.storage.workspace.keys import KeyKind, KeyPlace, WorkspaceRefused, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

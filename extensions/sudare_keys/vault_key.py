@@ -12,8 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from tasks.storage.workspace.keys import refusal
-from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
+from tasks.storage.workspace.keys import KeyKind, KeyPlace, refusal
 
 SCHEMES: Final = ("hv", "file2")
 

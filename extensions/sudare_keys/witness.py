@@ -20,14 +20,14 @@ from typing import Annotated, Final
 import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from console.render import answer
+from console.output import answer
 from contracts.errors import Finding, SpecRefused
-from privacy.ledger.journal.signed_note import COSIGNATURE, MalformedNote, VerifierKey, cosign_note, read_verifier_key
+from privacy.ledger.journal.notes import COSIGNATURE, MalformedNote, VerifierKey, cosign_note, read_verifier_key
 from privacy.ledger.journal.signing import Signer
 from sudare_keys.add_checkpoint import LARGEST_REQUEST, WitnessedHead, read_add_checkpoint, verdict
-from tasks.storage.key_list import write_whole
+from tasks.storage.manifest import write_whole
 from tasks.storage.workspace.keys import read_key, refusal, write_secret
-from tasks.verification.public_keys import read_public_key
+from tasks.verification.keys import read_public_key
 
 WitnessFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Where the witness keeps its key and what it has seen.")

@@ -33,9 +33,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from contracts.message import message
 from contracts.reading.scalars import Problem, refuse, show
-from contracts.release.address import CONTROL, Address, bracketed, host_and_port, shown
-from contracts.release.file_names import DATABASES, format_of_name
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import CONTROL, Address, PostgresAddress, bracketed, host_and_port, shown
+from contracts.release.product import DATABASES, format_of_name
 
 _PORTS: Final = {"https": 443, "http": 80}
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

@@ -33,8 +33,7 @@ from sudare_lakes.lake_place import LakePlace, TableFolder, lake_place, placed
 from sudare_lakes.lake_version import LakeFile, LakeVersion, lake_origin
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
-from tasks.storage.sources.origin import Origin
-from tasks.storage.sources.source_kinds import SourceKind
+from tasks.storage.sources.source import Origin, SourceKind
 from tasks.storage.sources.typed_rows import break_gate, refuse
 
 LOG: Final = "_delta_log"

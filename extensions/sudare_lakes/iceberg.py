@@ -22,8 +22,7 @@ from contracts.release.source import Source
 from sudare_lakes.addresses import METADATA, METADATA_FOLDER, IcebergAddress
 from sudare_lakes.lake_place import LakePlace, lake_place, placed
 from sudare_lakes.lake_version import LakeFile, LakeVersion, lake_origin
-from tasks.storage.sources.origin import Origin
-from tasks.storage.sources.source_kinds import SourceKind
+from tasks.storage.sources.source import Origin, SourceKind
 from tasks.storage.sources.typed_rows import break_gate, refuse
 
 _NUMBERED: Final = re.compile(r"v?([0-9]+)(-[^/]*)?\.metadata\.json")

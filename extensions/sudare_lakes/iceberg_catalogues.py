@@ -17,14 +17,13 @@ from urllib.parse import quote
 
 from contracts.contract.contract import Contract
 from contracts.errors import StoreAway
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
 from contracts.release.source import Source
 from sudare_lakes.addresses import CatalogueAddress, GlueAddress, IcebergAddress, S3Address, TableCatalogue
 from sudare_lakes.iceberg import iceberg_origin, last_written
 from sudare_lakes.lake_place import uri_parts
 from sudare_lakes.object_store import ATTEMPTS, amazon_client
-from tasks.storage.sources.origin import Origin
-from tasks.storage.sources.source_kinds import SourceKind
+from tasks.storage.sources.source import Origin, SourceKind
 from tasks.storage.sources.typed_rows import refuse, require_file
 
 _ASK: Final = (

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from contracts.errors import Finding, StoreAway, StoreRefuses
 from sudare_lakes.addresses import LakeAddress
 from sudare_lakes.lake_place import TableFolder, table_folders
+from tasks.storage.manifest import MANIFEST, PROOF, digests_in
 from tasks.storage.sinks.version_copy import WholeVersion, whole_version
-from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
 
 VERSION: Final = "version"
 FOLDERS: Final = ("data/", "measurements/")

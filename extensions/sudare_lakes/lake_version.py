@@ -17,7 +17,7 @@ from contracts.errors import Finding, GateBroken
 from contracts.release.source import Source
 from sudare_lakes.lake_place import LakePlace
 from tasks.storage.sources.folder import HIVE_NULL, FolderFile, parts_named
-from tasks.storage.sources.origin import Origin, checked, read_parts
+from tasks.storage.sources.source import Origin, checked, read_parts
 from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
 from tasks.storage.workspace.run_folder import FETCHED
 

@@ -35,14 +35,13 @@ from contracts.release.source import Source
 from sudare_lakes.addresses import S3Address
 from sudare_lakes.object_store import ObjectStore, StoredObject
 from tasks.storage.duckdb_session import trouble
+from tasks.storage.manifest import MANIFEST, PROOF, digests_in
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
 from tasks.storage.sources.folder import FolderFile, parts_named
 from tasks.storage.sources.lake_formats import ABOVE, check_plain
-from tasks.storage.sources.origin import Origin, checked, read_file, read_parts
-from tasks.storage.sources.source_kinds import SourceKind
+from tasks.storage.sources.source import Origin, SourceKind, checked, read_file, read_parts
 from tasks.storage.sources.typed_rows import Reading, refuse, with_label
-from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
 from tasks.storage.workspace.run_folder import FETCHED
 
 AT_ONCE: Final = 8

@@ -13,9 +13,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At, workspace_at
+from console.output import AsJson, At, answer, print_facts, workspace_at
 from console.published_folders import Folders
-from console.render import answer, print_facts
 from contracts.errors import Finding, Refused
 from privacy.ledger.view import LedgerView
 from sudare_web.site.asking import Site
@@ -24,7 +23,7 @@ from sudare_web.site.public_address import PublicAddress
 from sudare_web.site.tokens import Tokens
 from sudare_web.site.version import forecast, verify_version
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.public_keys import read_public_key
+from tasks.verification.keys import read_public_key
 
 HOST = "127.0.0.1"
 PORT = 8350

@@ -17,7 +17,7 @@ from contracts.release.source import Source
 from contracts.release.spec import ChargeTerms, Publish, ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.private_table import PrivateTable, snapshot_mark
-from tasks.evaluation.encoded_rows import refuse_pictures
+from tasks.evaluation.linked_scores import refuse_pictures
 from tasks.evaluation.public_rows import published_files, refuse_own_rows
 from tasks.products.product_kind import planning_of
 from tasks.products.version_records import (
@@ -30,7 +30,7 @@ from tasks.products.version_records import (
 )
 from tasks.records.model.version_statements import RecordTerms
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.files.version_folder import open_version
+from tasks.verification.files.folder import open_version
 
 _PUBLIC: Final = "an attack on confidential rows would be an access that nothing records: name public rows"
 _WITHOUT: Final = "attack a release of columns without pictures"

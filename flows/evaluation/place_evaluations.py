@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from flows.evaluation.version_evaluation import Evaluation, Real, private_snapshot, refuse_option
+from flows.evaluation.evaluate import Evaluation, Real, private_snapshot, refuse_option
 from tasks.evaluation.place_scores import evaluate_places
 from tasks.evaluation.private_files import write_scores
 from tasks.products.spine.published_version import spine_version

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
 from contracts.reading.scalars import nearest, word_list
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product import ProductSpec
 from flows.evaluation.attack_target import Attacked, adapted, attacked_release, columns_of, refuse_rows_of
-from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
+from flows.evaluation.evaluate import Real, file_source, private_snapshot
 from flows.request import planned_request
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.evaluation.cells import EncodedRows
@@ -30,9 +30,9 @@ from privacy.evaluation.seen_releases import Seen, SeenModel
 from privacy.evaluation.shadow_attacks import FALSE_ALARM, TestedClaim, Trials, guessing, judged
 from privacy.private_table import PrivateTable
 from tasks.evaluation.attack_files import KINDS, AttackReport, AttackResult, write_attacks
-from tasks.evaluation.predictors import check_installed, population_chances
 from tasks.evaluation.public_rows import DeclaredPublic, refuse_confidential
 from tasks.evaluation.score_files import ScoreFiles
+from tasks.evaluation.scores import check_installed, population_chances
 from tasks.evaluation.shadow_releases import RowNumbers, play, public_codes, shadows_of
 from tasks.storage.progress import step
 from tasks.storage.workspace.settings import Workspace

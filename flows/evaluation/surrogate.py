@@ -21,15 +21,14 @@ from contracts.contract.column import Cells
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, SpecRefused
-from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import table_cells
-from contracts.release.tables.product import TableSpec, TablesProduct
 from contracts.release.tables.range_cells import range_cells
+from contracts.release.tables.tables import TableSpec, TablesProduct, tables_of
 from flows.evaluation.attack_target import Attacked, adapted, refuse_rows_of
-from flows.evaluation.version_evaluation import Real, file_source, private_snapshot
+from flows.evaluation.evaluate import Real, file_source, private_snapshot
 from flows.request import Request, planned_request
 from privacy.evaluation.cells import EncodedRows
-from privacy.marginals.coarsening import sum_up
+from privacy.marginals.counts import sum_up
 from privacy.private_table import PrivateTable
 from privacy.table_plans.plan import TablesPlan, table_key
 from tasks.evaluation.public_rows import DeclaredPublic, refuse_confidential

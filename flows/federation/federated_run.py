@@ -22,18 +22,16 @@ from flows.federation.federated_version import FederatedOutcome, federated_outco
 from flows.federation.flower_sites import FlowerSites
 from flows.federation.site import Look, SiteService, joined
 from flows.periods.clock import check_clock
-from privacy.coordination.coordinator import Attempts, count_across, train_across
-from privacy.coordination.phased_rounds import run_phases
-from privacy.federation.counting import CountingPlan
+from privacy.coordination.coordinator import Attempts, count_across, run_phases, train_across
+from privacy.federation.plans import CountingPlan
 from privacy.federation.rounds import AttemptLost, Call, Collected, RoundSum, Sites
 from privacy.grant.grant import open_grant
-from privacy.learning.execution import Execution
+from privacy.learning.plan import Execution
 from privacy.ledger.ledger import Ledger
 from tasks.checkpoints import check_not_forgotten
-from tasks.federation.flower_processes import Certificates, FlowerEngine, Lasting
+from tasks.federation.flower import Certificates, FlowerEngine, Lasting, answering, awaited
 from tasks.federation.site_keys import key_of
-from tasks.federation.sockets import answering, awaited
-from tasks.products.across.federation import DRAWS, Federation, understood
+from tasks.products.across.spec_terms import DRAWS, Federation, understood
 from tasks.publish import probe_store, published
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace

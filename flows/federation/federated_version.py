@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from contracts.release.about import Publisher, declared
 from contracts.release.federation_spec import FederationSpec
 from contracts.release.source import Source
 from contracts.release.spec import Publish, ReleaseSpec
+from contracts.release.terms import Publisher, declared
 from flows.outcome import Outcome, outcome_of
 from flows.steps import flow_run_ids
 from privacy.federation.rounds import RoundSum
 from privacy.grant.draw_replay import LOST
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
-from tasks.products.across.federation import Federation
 from tasks.products.across.results import output_of, write_output
+from tasks.products.across.spec_terms import Federation
 from tasks.public_journal import show_journal
 from tasks.publish import Publication, publish
 from tasks.records.facts import Outputs

@@ -11,11 +11,9 @@ import numpy as np
 
 from contracts.errors import Finding, Refused
 from flows.federation.site import OTHER_CONTRACT, OTHER_PLAN, REASONS
-from privacy.federation.in_process import FAILED, NO_ANSWER
-from privacy.federation.rounds import Call, Collected
-from tasks.federation.flower_processes import Running
-from tasks.federation.wire_format import packed, unpacked
-from tasks.products.across.federation import Federation
+from privacy.federation.rounds import FAILED, NO_ANSWER, Call, Collected
+from tasks.federation.flower import Running, packed, unpacked
+from tasks.products.across.spec_terms import Federation
 
 MORE_SECONDS: Final = 120.0
 """What the app may take beyond the time that sites have."""

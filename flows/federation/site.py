@@ -17,34 +17,31 @@ from typing import Any, Final
 import numpy as np
 
 from contracts.canonical import digest
-from contracts.contract.check_terms import checks
+from contracts.contract.contract import checks
 from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SudareError
 from contracts.release.federation_spec import FederationSpec, SiteFile
 from flows.periods.clock import check_clock
 from flows.prepare import check_people
-from privacy.coordination.phased_rounds import contribute_phase
-from privacy.federation.in_process import FAILED, LEDGER, reason
-from privacy.federation.rounds import Call, Contribution
+from privacy.coordination.coordinator import contribute_phase
+from privacy.federation.rounds import FAILED, LEDGER, Call, Contribution, reason
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.across_sites import SiteShare
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.training import TrainingQuery
-from privacy.learning.errors import CannotTrain
-from privacy.learning.execution import Execution
-from privacy.learning.rows import PrivateRows
-from privacy.ledger.errors import LedgerRefusal
+from privacy.learning.layout import PrivateRows
+from privacy.learning.network import CannotTrain
+from privacy.learning.plan import Execution
+from privacy.ledger.entries import LedgerRefusal
 from privacy.private_table import PrivateTable, snapshot_mark
-from privacy.snapshots.snapshot_counts import SnapshotCounts
-from privacy.snapshots.snapshot_rows import SnapshotRows
+from privacy.snapshots.snapshot import SnapshotCounts, SnapshotRows
 from tasks.checkpoints import check_not_forgotten
-from tasks.federation.wire_format import packed, unpacked
+from tasks.federation.flower import packed, unpacked
 from tasks.ingest import ingest
-from tasks.products.across.federation import DRAWS, Federation, understood
+from tasks.products.across.spec_terms import DRAWS, Federation, understood
 from tasks.storage.workspace.run_folder import hold, run_name
 from tasks.storage.workspace.settings import Workspace, blocks_of
-from tasks.validation.misfits import Misfits, misfits
-from tasks.validation.misfits_page import write_misfits
+from tasks.validation.misfits import Misfits, misfits, write_misfits
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from contracts.errors import Finding, SpecRefused
 from contracts.periods.period import Period
 from contracts.release.source import Source
 from contracts.release.spec import load_spec
-from flows.periods.period_state import PeriodState, may_run
-from flows.periods.states import PeriodStanding, standings
-from tasks.storage.sources.source_kinds import source_kind
+from flows.periods.publications import PeriodStanding, standings
+from flows.periods.state import PeriodState, may_run
+from tasks.storage.sources.source import source_kind
 from tasks.storage.workspace.run_folder import LOST
 from tasks.storage.workspace.settings import Workspace
 

@@ -15,8 +15,7 @@ from privacy.ledger.forecast import Refusal, Remaining, ScheduledRun, first_refu
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, ChargePart
 from tasks.products.charge_request import request_for
-from tasks.storage.workspace.settings import Workspace
-from tasks.storage.workspace.settings_file import Scheduled
+from tasks.storage.workspace.settings import Scheduled, Workspace
 
 HORIZON: Final = timedelta(days=3653)
 

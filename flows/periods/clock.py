@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 from contracts.errors import Finding, Refused
 from contracts.periods.period import read_period
-from contracts.periods.redraw import ON_SCHEDULE, own_due
+from contracts.periods.period_rules import ON_SCHEDULE, own_due
 from flows.request import Request
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 
 

@@ -92,7 +92,7 @@ def server_of(workspace: Workspace) -> Iterator[str]:
         SpecRefused: none is configured; a server of one command runs no schedule.
         PrefectServerFailed: nobody answers there.
     """
-    from flows.prefect_runs.prefect_server import prefect_server
+    from flows.prefect_runs.server import prefect_server
 
     if workspace.prefect_api_url is None:
         remedy = "start one (prefect server start, or deploy/local.py), then set PREFECT_API_URL or [prefect] api_url"

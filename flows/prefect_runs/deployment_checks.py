@@ -12,12 +12,12 @@ from cronsim import CronSim
 
 from contracts.errors import SpecRefused
 from contracts.periods.period import last_complete
-from contracts.periods.redraw import ON_SCHEDULE
+from contracts.periods.period_rules import ON_SCHEDULE
 from contracts.reading.scalars import Problem
 from contracts.release.spec import ReleaseSpec, pattern_of
 from flows.periods.clock import today
 from flows.request import Request, read_request
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
 from privacy.ledger.forecast import remaining_of, runs_left, times
 from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for

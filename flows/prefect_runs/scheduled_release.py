@@ -19,18 +19,17 @@ from prefect.runtime import flow_run
 
 from contracts.errors import StoreAway, SudareError
 from contracts.periods.period import last_complete
-from contracts.periods.redraw import ON_SCHEDULE
+from contracts.periods.period_rules import ON_SCHEDULE
 from contracts.release.spec import pattern_of, redraw_of
 from flows.entrance import make_release
 from flows.order import ReleaseOrder
 from flows.outcome import Outcome, standing
 from flows.periods.clock import today
 from flows.release import Unattended
-from privacy.ledger.errors import LedgerConflict, LedgerUnavailable, SchemaUnknown
+from privacy.ledger.entries import LedgerConflict, LedgerUnavailable, SchemaUnknown
 from tasks.storage.credentials import CredentialsAway
 from tasks.storage.workspace.environment import switch_telemetry_off
-from tasks.storage.workspace.liveness import alive, note_end
-from tasks.storage.workspace.run_folder import RunBusy
+from tasks.storage.workspace.run_folder import RunBusy, alive, note_end
 from tasks.storage.workspace.settings import Workspace
 
 PASSING: Final = (LedgerConflict, LedgerUnavailable, StoreAway, CredentialsAway, RunBusy)

@@ -11,21 +11,80 @@ import asyncio
 import logging
 import warnings
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from flows.prefect_runs.lost_runs import start_lost_runs_again
-from flows.prefect_runs.prefect_internals import OutlivesOutages, is_outage
-from tasks.storage.workspace.liveness import take_end
+from flows.prefect_runs.server import OutlivesOutages, is_outage
+from tasks.storage.workspace.run_folder import only_one, sign_of_life, take_end
 
 if TYPE_CHECKING:
+    from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
     from prefect.workers.process import ProcessWorker
 
+
+# --- Scheduled runs whose process was killed.
+
+
 logger = logging.getLogger(__name__)
+MOST_ATTEMPTS: Final = 50
+_AT_ONCE: Final = 200
+
+
+async def start_lost_runs_again(client: PrefectClient, *, pool: str, live: Path, grace: timedelta) -> int:
+    """Put the runs of a work pool that were killed back into the queue, and return how many.
+
+    Args:
+        client: of the Prefect server.
+        pool: the work pool.
+        live: folder of the files that living runs lock.
+        grace: how long a run may take until its process shows itself.
+    """
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterState,
+        FlowRunFilterStateType,
+        WorkPoolFilter,
+        WorkPoolFilterName,
+    )
+    from prefect.client.schemas.objects import StateType
+    from prefect.states import AwaitingRetry
+
+    kinds = [StateType.RUNNING, StateType.PENDING, StateType.CRASHED]
+    with only_one(live, "again.lock") as alone:
+        if not alone:
+            return 0
+        found = await client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=kinds))),
+            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[pool])),
+            limit=_AT_ONCE,
+        )
+        lost = [run for run in found if is_lost(run, live, now=datetime.now(UTC), grace=grace)]
+        for run in lost:
+            (live / str(run.id)).unlink(missing_ok=True)
+            await client.set_flow_run_state(run.id, AwaitingRetry(scheduled_time=datetime.now(UTC)), force=True)
+            logger.warning("run %s was lost and is started again", run.name)
+    return len(lost)
+
+
+def is_lost(run: FlowRun, live: Path, *, now: datetime, grace: timedelta) -> bool:
+    """Say whether a run that Prefect holds for running, pending or crashed has no process any more.
+
+    A process that locked its file and died is gone at once; one that never did is given time to begin, and to
+    report its end.
+    """
+    if run.state is None or run.run_count >= MOST_ATTEMPTS:
+        return False
+    sign = sign_of_life(live, str(run.id))
+    if sign == "lives":
+        return False
+    age = now - run.state.timestamp.astimezone(UTC)
+    return sign == "died" or run.state.is_crashed() or age > grace
+
+
 AGAIN_SECONDS: Final = 10.0
 OnRunMessage = Callable[[str], None]
 
@@ -39,7 +98,7 @@ async def work(
         pool: the work pool; made if there is none.
         name: of the worker; Prefect makes one up without it.
         live: folder of the files that living runs lock.
-        grace: see `flows.prefect_runs.lost_runs`.
+        grace: see `flows.prefect_runs.worker`.
         every: how often to look for lost runs [seconds].
         on_message: told in a line that a run starts and how it ends; public things only.
     """

@@ -21,11 +21,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused, atto_to_text, pico_to_text
-from privacy.accounting.convert import LARGEST_ORDER, SMALLEST_ORDER, best_order, offset
-from privacy.accounting.curves import pure_loss, renyi
-from privacy.accounting.event import UnsupportedEvent
-from privacy.accounting.events import PrivacyEvent
-from privacy.accounting.key_selection import failures
+from privacy.accounting.events import PrivacyEvent, UnsupportedEvent, failures
+from privacy.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER, best_order, offset, pure_loss, renyi
 
 __all__ = ["Calculus", "PureCalculus", "RenyiCalculus", "best_order", "calculus_from_json"]
 

@@ -9,19 +9,189 @@ unknown kind is refused.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
+from contracts.errors import SudareError
 from contracts.plug_ins import find, others
-from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.event import RegisteredEvent, UnsupportedEvent, WrittenEvent
-from privacy.accounting.key_selection import KeySelection
+from privacy.accounting.amounts import ATTO, AmountRefused
+
+# --- What every event is.
+
+
+class UnsupportedEvent(SudareError):
+    """An event that is not known here, or whose loss is infinite in the calculus that is asked."""
+
+
+@dataclass(frozen=True)
+class WrittenEvent:
+    """An event that is written as its kind and its fields.
+
+    `drawn` says that a grant draws such noise; what is none is a budget, or stands for noise in a computation.
+    """
+
+    kind: ClassVar[str]
+    drawn: ClassVar[bool] = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the event as JSON values, its kind first; rationals as text, numbers of steps as numbers."""
+        return {"kind": self.kind, **{field.name: _shown(getattr(self, field.name)) for field in fields(self)}}
+
+
+@dataclass(frozen=True)
+class RegisteredEvent(WrittenEvent, ABC):
+    """An event that a package registers at the entry point `sudare.events`, by its kind.
+
+    Its fields are rationals (`Fraction`), whole numbers (`int`) and moves (`tuple[int, ...]`); it checks their ranges
+    when it is made. `adjacencies` names the relations between neighbours under which its loss is valid. A checker
+    computes the loss by `tasks.verification.recompute`, from code of its own.
+    """
+
+    adjacencies: ClassVar[frozenset[str]]
+
+    @property
+    @abstractmethod
+    def pure_loss(self) -> Fraction | None:
+        """The pure epsilon, exactly; None where it is infinite."""
+
+    @abstractmethod
+    def divergence(self, order: float) -> float:
+        """Return a bound of the Rényi divergence of the worst neighbour at an order > 1, both directions."""
+
+    @abstractmethod
+    def scaled(self, factor: Fraction) -> Self:
+        """Return the same draw with its loss multiplied by a factor > 0, rounded so that it never costs more."""
+
+
+def _shown(value: Any) -> Any:
+    """Write one field: moves as a list, steps as a number, a rational as text."""
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Fraction) else value
+
+
+# --- A private selection of keys, as an event.
+
 
 _SMALLEST: Final = Fraction(1, 10**15)
+_LARGEST_EPSILON: Final = 100
+_KEY_SELECTION_LARGEST_TERM: Final = 10**40
+_STEP: Final = 10**36
+MOST_GROUPS: Final = 4096
+
+
+@dataclass(frozen=True)
+class KeySelection(WrittenEvent):
+    """A coin for each key that some unit has, which shows whether the key is published; others are never published.
+
+    Args:
+        epsilon: of one key's coin, 10^-15 <= epsilon <= 100 [dimensionless].
+        delta: of one key's coin, > 0 and < 1, at most 40 digits a term [probability].
+        groups: keys that one unit may have, 1 to 4096.
+    Raises:
+        AmountRefused: a parameter out of range.
+    Privacy: of one unit, added or removed: groups * epsilon, but for a failure of probability 1 - (1 - delta)^groups.
+    Source: Desfontaines, Voss, Gipson, Mandayam 2022 (the optimal rule); docs/derivations.md, section 4.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    groups: int
+    kind: ClassVar[str] = "key_selection"
+    adjacencies: ClassVar[frozenset[str]] = frozenset({"add_remove"})
+
+    def __post_init__(self) -> None:
+        _within(
+            "epsilon", self.epsilon, _SMALLEST <= self.epsilon <= _LARGEST_EPSILON, f"1e-15 to {_LARGEST_EPSILON}"
+        )
+        _within("delta", self.delta, 0 < self.delta < 1, "above 0 and below 1")
+        if type(self.groups) is not int or not 1 <= self.groups <= MOST_GROUPS:
+            raise AmountRefused("groups", self.groups, f"an integer from 1 to {MOST_GROUPS}")
+
+    @property
+    def failure(self) -> Fraction:
+        """The probability that it fails, exactly: 1 - (1 - delta)^groups."""
+        return 1 - (1 - self.delta) ** self.groups
+
+
+def _within(what: str, value: Any, holds: bool, allowed: str) -> None:
+    """Refuse what is not an exact rational in range, and terms of any length, which would cost time and memory."""
+    if (
+        not isinstance(value, Fraction)
+        or not holds
+        or max(value.numerator, value.denominator) > _KEY_SELECTION_LARGEST_TERM
+    ):
+        raise AmountRefused(what, value, f"a Fraction, {allowed}, with at most 40 digits above and below the line")
+
+
+def key_selection(epsilon: Fraction, failure: int, groups: int) -> KeySelection:
+    """Plan the selection that costs a loss and a failure probability, whole.
+
+    epsilon / groups for each key, and the largest delta in units of 10^-36 with 1 - (1 - delta)^groups <= failure.
+
+    Args:
+        epsilon: > 0, the pure loss of all keys of a unit together [dimensionless].
+        failure: > 0 and < 10^18 [10^-18].
+        groups: keys that one unit may have, 1 to 4096.
+    Returns:
+        KeySelection: its failure, rounded up, is at most `failure`.
+    Raises:
+        AmountRefused: an amount out of range; no probability is left for a selection.
+    """
+    if type(groups) is not int or not 1 <= groups <= MOST_GROUPS:
+        raise AmountRefused("groups", groups, f"an integer from 1 to {MOST_GROUPS}")
+    if type(failure) is not int or not 1 <= failure < ATTO:
+        raise AmountRefused(
+            "failure", failure, "an int in 10^-18, > 0 and < 10^18: a selection without delta is none"
+        )
+    kept = Fraction(ATTO - failure, ATTO)
+    low, high = 0, _STEP
+    # The largest step that is allowed: (1 - step)^groups falls in it, and the comparison is of integers.
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = kept.denominator * (_STEP - middle) ** groups >= kept.numerator * _STEP**groups
+        low, high = (middle, high) if fits else (low, middle)
+    return KeySelection(epsilon / groups, Fraction(low, _STEP), groups)
+
+
+# --- failures of lists --------------------------------------------------------------------------------------------
+
+
+def failure_of(event: object) -> Fraction:
+    """Return the probability that an event fails, beside its loss; 0 for all that is no selection of keys."""
+    return event.failure if isinstance(event, KeySelection) else Fraction(0)
+
+
+def failures(events: Iterable[object]) -> int:
+    """Add up the failure probabilities of events, each rounded up, so that parts cost together what the whole does.
+
+    Args:
+        events: the events; their order does not matter.
+    Returns:
+        int: the sum, which bounds the probability that any of them fails [10^-18].
+    """
+    return sum(math.ceil(failure_of(event) * ATTO) for event in events)
+
+
+def entered_failures(events: Iterable[Mapping[str, Any]]) -> int:
+    """Add up the failure probabilities of events as a journal's entry has them; as `failures`.
+
+    Raises:
+        AmountRefused: a parameter out of range.
+        KeyError, TypeError, ValueError: a selection that cannot be read.
+    """
+    entered = [event for event in events if event["kind"] == KeySelection.kind]
+    return failures(
+        KeySelection(Fraction(event["epsilon"]), Fraction(event["delta"]), event["groups"]) for event in entered
+    )
+
+
 _LARGEST_LOSS: Final = 10**6
 _SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
 _LARGEST_VARIANCE: Final = 10**30
@@ -332,3 +502,69 @@ def _moves(moves: Any, largest: int) -> None:
     for move in moves:
         if isinstance(move, bool) or not isinstance(move, int) or not 1 <= abs(move) <= largest:
             raise AmountRefused("moves", move, allowed)
+
+
+# --- How events compose, named as `dp_accounting` names them.
+
+
+@dataclass(frozen=True)
+class PoissonSampled:
+    """An event on a sample in which each unit is by a coin of its own.
+
+    Args:
+        sampling_probability: 0 < q <= 1 [probability].
+        event: Gaussian noise; of no other event is a curve known here.
+    Raises:
+        AmountRefused: a probability out of range.
+    Privacy: under add_remove only.
+    """
+
+    sampling_probability: Fraction
+    event: Gaussian
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sampling_probability <= 1:
+            raise AmountRefused("sampling_probability", self.sampling_probability, "above 0, at most 1")
+
+
+@dataclass(frozen=True)
+class SelfComposed:
+    """An event so many times.
+
+    Args:
+        event: what is repeated.
+        count: at least 1.
+    Raises:
+        AmountRefused: a count below 1.
+    """
+
+    event: ComposableEvent
+    count: int
+
+    def __post_init__(self) -> None:
+        if type(self.count) is not int or self.count < 1:
+            raise AmountRefused("count", self.count, "a whole number, at least 1")
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Events one after the other.
+
+    Args:
+        events: in any order.
+    """
+
+    events: tuple[ComposableEvent, ...]
+
+
+ComposableEvent = PrivacyEvent | PoissonSampled | SelfComposed | Composed
+
+
+def composition(event: PrivacyEvent) -> PrivacyEvent | SelfComposed:
+    """Return the composition that an event of the books stands for; itself where it is no composition."""
+    match event:
+        case PoissonSampledGaussian(noise_multiplier, sampling_probability, steps):
+            return SelfComposed(PoissonSampled(sampling_probability, Gaussian(noise_multiplier)), steps)
+        case DiscreteLaplaceVector(inverse_scale, move, times):
+            return SelfComposed(DiscreteLaplace(inverse_scale, (move,)), times)
+    return event

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from contracts.message import message
 from privacy.accounting.amounts import ATTO, PICO, loss_up
-from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.renyi import best_epsilon
 
 PRIORS: Final = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
 ALLOWANCE: Final = Fraction(10, 9)

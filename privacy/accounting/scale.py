@@ -12,21 +12,21 @@ from typing import Final
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, probability
 from privacy.accounting.calculus import Calculus, PureCalculus
 from privacy.accounting.calibrate import laplace_inverse_scale
-from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.curves import pure_total
-from privacy.accounting.event import RegisteredEvent, UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
     ExponentialMechanism,
     Gaussian,
+    KeySelection,
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
+    RegisteredEvent,
+    UnsupportedEvent,
     ZeroConcentrated,
 )
-from privacy.accounting.key_selection import KeySelection
+from privacy.accounting.renyi import best_epsilon, pure_total, rho_for
 
 # Epsilons of four digits from 10^-6 on, numbered: 9,000 a decade.
 _DIGITS: Final = 4

@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from contracts.message import message
-from privacy.classifiers.classifier_model import (
-    ClassifierModel,
-    ParameterRange,
-    WeightsAndBias,
-    layers_of,
-    parameters_in,
-)
+from privacy.classifiers.classifier import ClassifierModel, ParameterRange, WeightsAndBias, layers_of, parameters_in
 from privacy.classifiers.trainer import ClassificationTask
 from privacy.generators.generator import (
     CountsSource,
@@ -35,13 +29,19 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
 )
-from privacy.generators.latent_options import LayerWidth, TrainingOptions
-from privacy.generators.training_budget import check_relation, generator_plan, plan_of, planned_training
-from privacy.generators.training_run import Timer, train
+from privacy.generators.latent import (
+    LayerWidth,
+    Timer,
+    TrainingOptions,
+    check_relation,
+    generator_plan,
+    plan_of,
+    planned_training,
+    train,
+)
 from privacy.grant.draws import Draws
 from privacy.learning.learners import Classifier
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Adam
+from privacy.learning.network import Adam, perceptron
 from privacy.learning.plan import MOST_BATCH, Schedule, check_batch
 from privacy.learning.trained import unpacked
 

@@ -13,13 +13,15 @@ Source: Yeom, Giacomelli, Fredrikson, Jha 2018 (loss threshold); Shokri et al. 2
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from math import sqrt
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.arrays import Floats
+from privacy.arrays import Floats, Unsigned
 
 _LEAST_DEVIATION: Final = 1e-3
 _LEAST_CHANCE: Final = 1e-12
@@ -88,3 +90,181 @@ def likelihood_ratios(observed: Floats, shadows: Floats, trained_on: NDArray[np.
         deviation = max(np.sqrt(spread), _LEAST_DEVIATION)
         scores += sign * (-0.5 * ((observed - mean) / deviation) ** 2 - np.log(deviation))
     return scores
+
+
+# --- Attribute inference.
+
+
+PredictedShares = Callable[[Unsigned], Floats]
+"""A model: rows of codes, shape (rows, codes), to the chances of the label's cells, shape (rows, cells)."""
+CellNumbers = NDArray[np.int64]
+WEIGHTS: Final = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""From which an attacker chooses; 0 asks no model."""
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """How often the secret value was guessed right.
+
+    Args:
+        members: share of the people that the model was trained on.
+        others: share of other people of the same population.
+        people: how many of each.
+    """
+
+    members: float
+    others: float
+    people: tuple[int, int]
+
+    @property
+    def leaked(self) -> float:
+        """What the model tells of its own rows: members less others."""
+        return self.members - self.others
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of `leaked`, had both the same chance."""
+        inside, outside = self.people
+        pooled = (self.members * inside + self.others * outside) / (inside + outside)
+        return sqrt(pooled * (1 - pooled) * (1 / inside + 1 / outside))
+
+
+def evidence(predicted: PredictedShares, codes: Unsigned, labels: CellNumbers, *, place: int, values: int) -> Floats:
+    """Return how sure a model is of each person's true label with each value of the secret, shape (rows, values).
+
+    Args:
+        predicted: the model.
+        codes: rows, shape (rows, codes); what the secret's code says is not read.
+        labels: the true cells of the label, shape (rows,).
+        place: of the secret's code in a row.
+        values: of the secret.
+    """
+    found = []
+    for value in range(values):
+        placed = codes.copy()
+        placed[:, place] = value
+        found.append(scaled_confidence(predicted(placed), labels))
+    return np.stack(found, axis=1)
+
+
+def beyond(observed: Floats, references: Sequence[Floats]) -> Floats:
+    """Take off what models of other people say: their mean evidence, all of shape (rows, values)."""
+    return np.asarray(observed - np.mean(np.stack(list(references)), axis=0))
+
+
+def guessed(prior: Floats, found: Floats, *, weight: float) -> CellNumbers:
+    """Return the likeliest value of the secret for each person.
+
+    Args:
+        prior: chances of the values from the population, shape (rows, values).
+        found: evidence of the model, the same shape.
+        weight: of the evidence; 0 guesses from the population alone.
+    """
+    scores = np.log(prior.clip(_LEAST_CHANCE, 1.0)) + weight * found
+    return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+
+
+def chosen_weight(prior: Floats, found: Floats, truth: CellNumbers) -> float:
+    """Return the weight that guesses best, the first of equal ones.
+
+    Args:
+        prior, found: as of `guessed`; of a model that the attacker made himself, and of the rows it was trained on.
+        truth: the true values of the secret, shape (rows,).
+    """
+    shares = [float((guessed(prior, found, weight=weight) == truth).mean()) for weight in WEIGHTS]
+    return WEIGHTS[int(np.argmax(shares))]
+
+
+def inferred(guesses: CellNumbers, truth: CellNumbers, members: NDArray[np.bool_]) -> Inferred:
+    """Score guesses of the secret.
+
+    Args:
+        guesses, truth: values of the secret, shape (rows,).
+        members: which rows the model was trained on; some were, and some were not.
+    Raises:
+        ValueError: all rows, or none, were members.
+    Privacy: private where the rows are; for auditors, and for public data.
+    """
+    inside = int(members.sum())
+    if not 0 < inside < members.size:
+        raise ValueError("some rows must have been members, and some not")
+    right = guesses == truth
+    return Inferred(float(right[members].mean()), float(right[~members].mean()), (inside, members.size - inside))
+
+
+# --- How well a released model tells the label of confidential rows, and its members.
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateModelScores:
+    """Scores of a model on confidential rows (DESIGN law 5).
+
+    Args:
+        label: the column that is told.
+        accuracy: share of the rows whose cell is told.
+        f_measure: mean over the cells that occur of the F-measure of each.
+        recalled: by cell that occurs, the share of its rows that are told.
+        membership: the loss-threshold attack, where rows that were not trained on are at hand; else None.
+        majority: share of the most frequent cell: the accuracy of a model that has learned nothing.
+    """
+
+    label: str
+    accuracy: float
+    f_measure: float
+    recalled: Mapping[str, float]
+    membership: Attack | None
+    majority: float
+
+    def __repr__(self) -> str:
+        """Show no number."""
+        return "PrivateModelScores(for the auditor alone)"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickling: scores on real rows must not land in a result store or a cache."""
+        raise TypeError("PrivateModelScores cannot be pickled: scores on real rows stay with the auditor")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers as JSON, for the private folder."""
+        attacked = None if self.membership is None else vars(self.membership)
+        return {**vars(self), "recalled": dict(self.recalled), "membership": attacked}
+
+
+def model_scores(
+    chances: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    column: str,
+    cells: tuple[str, ...],
+    others: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None,
+) -> PrivateModelScores:
+    """Score a model on rows, and attack it with rows that it was not trained on.
+
+    Args:
+        chances: of the label's cells, shape (rows, cells); private, for the rows are.
+        labels: the true cells, shape (rows,).
+        column, cells: the label and its cells.
+        others: chances and true cells of rows of the same population that were not trained on.
+    Privacy: private; nothing is drawn or charged.
+    """
+    told = chances.argmax(axis=1)
+    recalled, measures = {}, []
+    for cell in np.unique(labels):
+        hits = int(((told == cell) & (labels == cell)).sum())
+        occurs, said = int((labels == cell).sum()), int((told == cell).sum())
+        recalled[cells[int(cell)]] = hits / occurs
+        measures.append(2 * hits / (occurs + said))
+    accuracy, attacked = float((told == labels).mean()), _attacked(chances, labels, others)
+    most = float(np.bincount(labels).max() / labels.size)
+    return PrivateModelScores(column, accuracy, float(np.mean(measures)), recalled, attacked, most)
+
+
+def _attacked(
+    chances: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    others: tuple[NDArray[np.float64], NDArray[np.int64]] | None,
+) -> Attack | None:
+    if others is None:
+        return None
+    inside, outside = scaled_confidence(chances, labels), scaled_confidence(*others)
+    members = np.arange(inside.size + outside.size) < inside.size
+    return attack(np.concatenate([inside, outside]), members)

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from privacy.arrays import Floats
-from privacy.evaluation.attribute_inference import beyond, chosen_weight, guessed
-from privacy.evaluation.membership import attack, likelihood_ratios
+from privacy.evaluation.membership import attack, beyond, chosen_weight, guessed, likelihood_ratios
 from privacy.games.coin_guesses import allowed_advantage, chance_of, chance_over, least_epsilon
 from privacy.games.inference import allowed_area
 

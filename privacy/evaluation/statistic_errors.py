@@ -10,9 +10,8 @@ from typing import Any, Final, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, SPREADS
+from contracts.domains.lattice import ValueLattice
+from contracts.release.statistics import COUNT, EFFECTIVE_SIZE, SPREADS, Statistic
 from privacy.arrays import Floats
 from privacy.evaluation.table_errors import WorstCell
 

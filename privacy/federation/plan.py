@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from privacy.accounting.amounts import RealNumber
 from privacy.accounting.events import PoissonSampledGaussian, PrivacyEvent
-from privacy.learning.calibration import calibrated_multiplier
-from privacy.learning.errors import CannotTrain
-from privacy.learning.plan import Schedule, TrainingPlan
+from privacy.learning.network import CannotTrain
+from privacy.learning.plan import Schedule, TrainingPlan, calibrated_multiplier
 
 LATTICE_BITS: Final = 14
 """The lattice of sums: C is at least 2^14 of its steps, and fewer than 2^15."""

@@ -15,9 +15,8 @@ ROOT: Final = Path(__file__).parents[1]
 FILE: Final = Path(__file__).with_name("results.json")
 SOURCES: Final = (
     "noise/*.py",
-    "accounting/keep_chances.py",
-    "accounting/key_count_law.py",
-    "accounting/key_selection.py",
+    "accounting/events.py",
+    "accounting/key_law.py",
     "grant/**/*.py",
     "federation/*.py",
     "marginals/sensitivity.py",

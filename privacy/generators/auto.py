@@ -51,16 +51,17 @@ from privacy.generators.generator import (
     GeneratorPlan,
     Model,
     PlannedStep,
+    Spending,
     SynthesisTask,
+    down,
+    effective_values,
 )
 from privacy.generators.independent import Independent
 from privacy.generators.mst import MaximumSpanningTree
 from privacy.generators.options import Options
-from privacy.generators.precision import FIRST_MOVE
-from privacy.generators.resolved_options import effective_values
-from privacy.generators.spending import Spending, down
+from privacy.generators.staged import FIRST_MOVE
 from privacy.grant.draws import Draws
-from privacy.marginals.uncertainty import mean_absolute
+from privacy.marginals.count_noise import mean_absolute
 
 _NUMBERS_OF_PAIRS: Final = 12
 """How many m between d - 1 and AIM's rounds are looked at."""

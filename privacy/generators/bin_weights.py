@@ -15,19 +15,32 @@ form of the factor alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heappop, heappush
 from itertools import pairwise
 from math import sqrt
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.bin_contents import MOST_WEIGHT, BinContents
+from contracts.contract.contract import Contract
+from contracts.contract.decoding import MOST_WEIGHT, BinContents, evenly
+from contracts.contract.impossible_cells import Clique
+from contracts.domains.addends import Addends
 from contracts.domains.bins import ExactNumber
-from contracts.domains.value_bins import BinTree, bin_ends
+from contracts.domains.trees import BinTree, bin_ends
+from contracts.release.joined_cells import joined_cells
 from privacy.arrays import Floats
-from privacy.generators.generator import InsideError
+from privacy.generators.generator import CannotGenerate, CountsSource, InsideError, Model, SynthesisTask
+from privacy.generators.rows import PublishedModel, times
+from privacy.grant.measurement import CellSumMeasurement, Measurement
+from privacy.marginals.cell_sums import PrivateCellSums
+from privacy.marginals.counts import PrivateCounts, coarsening
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.refine.hierarchy import make_consistent
 
 Bins = Sequence[tuple[ExactNumber, ExactNumber]]
@@ -298,3 +311,292 @@ def whole_weights(shares: Floats) -> NDArray[np.int64]:
     weights = np.floor(shares / float(shares.sum()) * MOST_WEIGHT).astype(np.int64)
     weights[np.argmax(shares)] += int(weights.sum() == 0)
     return weights
+
+
+# --- Bins of numbers that are joined as noisy counts say, and a generator that counts the joined ones.
+
+
+STANDS: Final = 3.0
+MOST_RUNS: Final = 32
+DECIMALS: Final = 6
+"""Estimates are compared in these decimals, so that another processor comes to the same cuts."""
+
+Joins = Mapping[str, tuple[int, ...]]
+"""Of some columns, the first declared bin of each joined one, rising from 0."""
+
+
+def join(
+    counts: Floats, tree: BinTree, ends: Sequence[int], *, variance: float, floor: float, apart: frozenset[int]
+) -> tuple[int, ...]:
+    """Return the first bin of each joined one.
+
+    Args:
+        counts: estimated counts of the leaves, shape (leaves,) [rows].
+        tree: its leaves.
+        ends: the first leaf of each bin, and after them the number of leaves.
+        variance: of the noise of each number of the tree [rows²].
+        floor: the least estimate of a joined bin beside a neighbour [rows].
+        apart: bins that are not joined with the one before them.
+    Privacy: post-processing.
+    """
+    before = np.round(np.append(0.0, np.cumsum(counts)), DECIMALS)
+
+    def rows(first: int, end: int) -> float:
+        return float(before[ends[end]] - before[ends[first]])
+
+    def stands(first: int, end: int) -> bool:
+        (nodes,) = nodes_between(tree, (ends[first], ends[end]))
+        return rows(first, end) >= max(floor, STANDS * sqrt(variance * float(nodes)))
+
+    waiting: list[tuple[float, int, int]] = []
+    starts = sorted({0, *apart})
+    for first, end in zip(starts, [*starts[1:], len(ends) - 1], strict=True):
+        heappush(waiting, (-rows(first, end), first, end))
+    found: list[int] = []
+    while waiting:
+        _, first, end = heappop(waiting)
+        cuts = range(first + 1, end if len(found) + len(waiting) + 1 < MOST_RUNS else first + 1)
+        standing = [cut for cut in cuts if stands(first, cut) and stands(cut, end)]
+        if not standing:
+            found.append(first)
+            continue
+        middle = min(standing, key=lambda cut: (abs(rows(first, cut) - rows(cut, end)), cut))
+        for run in ((first, middle), (middle, end)):
+            heappush(waiting, (-rows(*run), *run))
+    return tuple(sorted(found))
+
+
+def apart_in(task: SynthesisTask, column: str, bins: int) -> frozenset[int]:
+    """Return the bins of a column that can hold other rows than the bin before them; data-free."""
+    found: set[int] = set()
+    for clique, mask in task.impossible.items():
+        if column in clique:
+            slices = np.moveaxis(mask, clique.index(column), 0)[:bins].reshape(bins, -1)
+            found |= {code for code in range(1, bins) if not np.array_equal(slices[code], slices[code - 1])}
+    return frozenset(found)
+
+
+class JoinedCounts:
+    """A source of handles on marginals over joined bins.
+
+    Args:
+        source: gives the handles on the declared cells.
+        joins: which bins are joined.
+        contract: declares the cells.
+    """
+
+    def __init__(self, source: CountsSource, joins: Joins, contract: Contract) -> None:
+        self._source, self._joins, self._contract = source, joins, contract
+
+    def marginals(self, cliques: Sequence[Clique]) -> tuple[PrivateCounts, ...]:
+        """Return a handle for each clique; nothing is read before a grant opens one."""
+        return tuple(map(self._joined, self._source.marginals(cliques)))
+
+    def rows(self, names: Sequence[str] | None = None) -> NoReturn:
+        """Refuse: rows have the declared cells.
+
+        Raises:
+            CannotGenerate: always.
+        """
+        raise CannotGenerate("a generator that learns from rows does not take joined bins")
+
+    def parent_marginals(self, cliques: Sequence[Clique]) -> NoReturn:
+        """Refuse: bins of linked tables are not joined.
+
+        Raises:
+            CannotGenerate: always.
+        """
+        raise CannotGenerate("a generator of linked tables does not take joined bins")
+
+    def sums(self, clique: Clique, addends: Sequence[Addends]) -> tuple[PrivateCellSums, ...]:
+        """Return a handle for each of what is counted over lattices, by cells as they are declared."""
+        return self._source.sums(clique, addends)
+
+    def _joined(self, counts: PrivateCounts) -> PrivateCounts:
+        """Return the handle on the sums over joined bins; the same where the clique has none."""
+        joins = tuple((name, self._joins[name]) for name in counts.clique if name in self._joins)
+        if not joins:
+            return counts
+        return counts.coarser(coarsening(joined_cells(counts.clique, dict(joins), self._contract), joins))
+
+
+def joined_task(task: SynthesisTask, joins: Joins, contract: Contract) -> SynthesisTask:
+    """Return what the generator is asked for over joined bins."""
+    domain, zeros = task.domain, task.impossible
+    cells = {clique: joined_cells(clique, joins, contract) for clique in zeros}
+    shape = joined_cells(domain.columns, joins, contract).shape(domain.columns)
+    return replace(
+        task,
+        domain=CellDomain(domain.columns, shape),
+        impossible={clique: cells[clique].impossible(clique) for clique in zeros},
+        layout=None,
+        contract=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedBins:
+    """The declared bins in each joined one of a column, with their parts of it; released.
+
+    Args:
+        firsts: the first bin of each joined one, int64, rising from 0.
+        weights: of each declared bin, int64, not negative; those of a joined one add up to 1 at least, and
+            `MOST_WEIGHT` at most.
+    Raises:
+        ValueError: what does not fit together.
+    """
+
+    firsts: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        firsts, weights = self.firsts, self.weights
+        whole = firsts.dtype == weights.dtype == np.int64 and firsts.ndim == weights.ndim == 1
+        if not (whole and firsts.size and firsts[0] == 0 and (np.diff(firsts) > 0).all()):
+            raise ValueError("joined bins begin at bin 0, and rise")
+        if firsts[-1] >= weights.size or weights.min() < 0:
+            raise ValueError("joined bins have a weight for each declared bin, and none without one")
+        if self._totals.min() < 1 or self._totals.max() > MOST_WEIGHT:
+            raise ValueError(f"weights that add up to 1 to {MOST_WEIGHT} in each joined bin")
+
+    @cached_property
+    def _totals(self) -> NDArray[np.int64]:
+        # Each weight is cut first, so that no sum leaves 64 bits whatever a stranger wrote.
+        return np.add.reduceat(np.minimum(self.weights, MOST_WEIGHT + 1), self.firsts)
+
+    def declared(self, cells: int) -> int:
+        """Return how many declared cells so many cells stand for: missing values keep one of their own."""
+        return cells - self.firsts.size + self.weights.size
+
+    def cell_of(self, cells: int) -> NDArray[np.int64]:
+        """Return the cell of each declared one."""
+        inside = np.searchsorted(self.firsts, np.arange(self.weights.size), side="right") - 1
+        return np.append(inside, np.arange(self.firsts.size, cells))
+
+    def parts(self, cells: int) -> Floats:
+        """Return the part of its cell that each declared one has."""
+        runs = self.cell_of(self.firsts.size)
+        return np.append(self.weights / self._totals[runs], np.ones(cells - self.firsts.size))
+
+    def within(self, allowed: Sequence[int]) -> JoinedBins:
+        """Return the same with the weights of some declared bins alone; joined bins without any keep theirs."""
+        weights = np.where(np.isin(np.arange(self.weights.size), allowed), self.weights, 0)
+        lost = np.add.reduceat(weights, self.firsts) == 0
+        return replace(self, weights=np.where(lost[self.cell_of(self.firsts.size)], self.weights, weights))
+
+    def spread(self, codes: NDArray[np.int32], seed: PostProcessingSeed) -> NDArray[np.int32]:
+        """Return a declared cell for each row, those of a joined bin as evenly as whole rows can be.
+
+        Args:
+            codes: the joined bin of each row, or a cell after the bins.
+            seed: public.
+        """
+        bins, runs = codes < self.firsts.size, self.firsts.size
+        own = codes[bins].astype(np.int64)
+        places = evenly(own, self._totals, seed.words(0, own.size), seed.words(1, runs))
+        cumulated = np.cumsum(self.weights)
+        base = np.append(0, cumulated)[self.firsts]
+        found = codes.astype(np.int64) - runs + self.weights.size
+        found[bins] = np.searchsorted(cumulated, base[own] + places, side="right")
+        return found.astype(np.int32)
+
+
+# --- Margins of numbers without the bins that do not stand out of the noise.
+
+
+_DEVIATIONS: Final = 2.0
+_MOST_LOST: Final = 0.1
+_LEAST: Final = 1e-6
+
+
+def standing_margins(
+    model: Model,
+    trees: Sequence[tuple[BinTree, Bins, CellSumMeasurement]],
+    measured: Sequence[Measurement],
+) -> Model:
+    """Return the model with such margins.
+
+    Args:
+        model: what the generator fitted.
+        trees: of each column its tree, its declared bins, and the noisy counts.
+        measured: the marginals that the generator measured.
+    Privacy: post-processing.
+    """
+    if not isinstance(model, PublishedModel) or not trees:
+        return model
+    alone = {one.clique: one for one in measured if len(one.clique) == 1}
+    graphical = model.graphical
+    for tree, axis, drawn in trees:
+        stands = standing(*_estimated(tree, axis, drawn, alone.get((tree.column,))))
+        if stands is not None and not stands.all():
+            graphical = times(graphical, tree.column, _factors(graphical.marginal((tree.column,)), stands))
+    return model if graphical is model.graphical else PublishedModel.of(graphical, model.rows)
+
+
+def _estimated(
+    tree: BinTree, axis: Bins, drawn: CellSumMeasurement, own: Measurement | None
+) -> tuple[Floats, Floats]:
+    """Return estimates of the bins' counts and their variances, shape (bins,) [rows, rows²]."""
+    counts, ends = leaf_estimates(drawn.values, tree, drawn.variance), bin_ends(axis, tree)
+    found = np.add.reduceat(counts, ends[:-1])
+    spread = drawn.variance * nodes_between(tree, ends)
+    if own is None:
+        return found, spread
+    part = spread / (spread + own.variance)
+    return part * own.values[: found.size] + (1 - part) * found, part * own.variance
+
+
+def standing(estimates: Floats, variances: Floats) -> NDArray[np.bool_] | None:
+    """Mark the bins that stand out of the noise; None where too many rows are in the others.
+
+    Args:
+        estimates: of their counts [rows].
+        variances: of these [rows²].
+    """
+    stands: NDArray[np.bool_] = estimates > _DEVIATIONS * np.sqrt(variances)
+    lost = estimates[~stands].sum()
+    return stands if stands.any() and lost <= _MOST_LOST * estimates.sum() else None
+
+
+def _factors(margin: NDArray[np.float64], stands: NDArray[np.bool_]) -> Floats:
+    """Return the logarithm of each cell's factor: bins that do not stand give what they lose to those that do."""
+    bins, factors, least = margin[: stands.size], np.zeros(margin.size), _LEAST * margin.sum()
+    low, kept = ~stands & (bins > least), bins[stands].sum()
+    if kept <= 0:
+        return factors
+    lost = (bins[low] - least).sum()
+    factors[: stands.size][low] = np.log(least / bins[low])
+    factors[: stands.size][stands] = np.log1p(lost / kept)
+    return factors
+
+
+# --- The mean of a column from its noisy sums and its noisy tree of counts together.
+
+
+_SAYS = np.array([[1.0, 0.0], [-1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+"""What above, below, and the tree's two numbers are of S and n."""
+
+
+def mean_offset(tree: BinTree, counts: CellSumMeasurement, total: CellSumMeasurement) -> float | None:
+    """Return the mean offset of a column; None where the noisy numbers say of no row [steps].
+
+    Args:
+        tree: its leaves.
+        counts: of the tree.
+        total: the sums of its steps above the lower and below the upper bound.
+    Privacy: post-processing.
+    """
+    width = tree.lattice.width
+    starts = np.array([*tree.cuts, width + 1], dtype=np.float64)
+    # From its first to its last offset: a leaf of one value has no half.
+    middles, halves = (starts[:-1] + starts[1:] - 1) / (2 * width), (np.diff(starts) - 1) / (2 * width)
+    rows = leaf_estimates(counts.values, tree, counts.variance)
+    weights = np.stack([middles, np.ones(tree.leaves)])
+    of_tree = counts.variance * leaf_covariance(tree, weights)
+    of_tree[0, 0] += float(np.maximum(rows, 0.0) @ halves) ** 2 / 3
+    of_sums = np.eye(2) * total.variance / width**2
+    precision = np.zeros((4, 4))
+    precision[:2, :2], precision[2:, 2:] = np.linalg.inv(of_sums), np.linalg.inv(of_tree)
+    numbers = np.append(total.values[:2] / width, weights @ rows)
+    summed, valued = np.linalg.solve(_SAYS.T @ precision @ _SAYS, _SAYS.T @ precision @ numbers)
+    return width * float(min(1.0, max(0.0, summed / valued))) if valued > 0 else None

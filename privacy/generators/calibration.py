@@ -14,18 +14,34 @@ account could hold a release of this (epsilon, delta) by its own rule, such as o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
+from difflib import get_close_matches
 from fractions import Fraction
-from typing import Final
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from privacy.accounting.amounts import PICO, AmountRefused
+from pydantic import BaseModel
+
+from contracts.contract.contract import Contract
+from contracts.plug_ins import registered
+from contracts.release.classifier import ClassifierProduct
+from contracts.release.synthetic import SyntheticProduct, modifier_parts, named_parts
+from privacy.accounting.amounts import PICO, AmountRefused, delta_down, pico_to_text
 from privacy.accounting.calculus import Calculus
-from privacy.accounting.claim import Claim, release_claim
-from privacy.accounting.event import UnsupportedEvent
-from privacy.accounting.events import PrivacyEvent
-from privacy.generators.generator import CannotGenerate, GeneratorPlan
+from privacy.accounting.claim import Claim, ClaimedBy, release_claim
+from privacy.accounting.events import PrivacyEvent, UnsupportedEvent
+from privacy.generators.generator import (
+    CannotGenerate,
+    Fitter,
+    Generator,
+    GeneratorPlan,
+    SynthesisTask,
+    resolved_options,
+)
+from privacy.learning.layout import row_layout
+from privacy.marginals.graph import CellDomain
 
 _FINEST: Final = 10**9
 """Epsilons that are planned for are multiples of 10^-9."""
@@ -219,3 +235,305 @@ def _between(low: _Turned, high: _Turned | None, share_low: float, share_high: f
 def _rounded_down(epsilon: float) -> Fraction:
     """Round down to a multiple of 10^-9 with seven digits."""
     return Fraction(int(_DIGITS.create_decimal(math.floor(epsilon * _FINEST))), _FINEST)
+
+
+# --- Fitters by name.
+
+
+@dataclass(frozen=True)
+class FitterRegistry:
+    """All fitters of one kind of model.
+
+    Args:
+        noun: what they are called, and the key of a product that names one.
+        built_in: module and class of each built-in one, by name.
+    """
+
+    noun: str
+    built_in: Mapping[str, str]
+
+    @property
+    def group(self) -> str:
+        """The entry point group in which packages register theirs."""
+        return f"sudare.{self.noun}s"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all, sorted."""
+        return tuple(sorted(self._points()))
+
+    def load(self, name: str) -> Any:
+        """Return the fitter of that name; only its own module is loaded.
+
+        Raises:
+            CannotGenerate: there is none, with the nearest name, or a package that registers it cannot be loaded.
+        """
+        points = self._points()
+        if name not in points:
+            near = get_close_matches(name, points, n=1, cutoff=0.5)
+            meant = f"; do you mean {near[0]!r}?" if near else "; do: take one of these, or install its package"
+            allowed = ", ".join(sorted(points))
+            raise CannotGenerate(f"product.{self.noun}: no {self.noun} {name!r}; allowed: {allowed}{meant}")
+        point = points[name]
+        try:
+            return point.load()()
+        except (ImportError, AttributeError) as error:
+            raise CannotGenerate(
+                f"product.{self.noun}: {name!r} is registered as {point.value!r}, which cannot be loaded "
+                f"({type(error).__name__}); do: mend or remove the package that registers it"
+            ) from error
+
+    def names_where(self, holds: Callable[[Any], bool]) -> tuple[str, ...]:
+        """Return the names of those of which something holds, sorted; of one that cannot be loaded it does not."""
+
+        def fits(name: str) -> bool:
+            try:
+                return holds(self.load(name))
+            except CannotGenerate:
+                return False
+
+        return tuple(name for name in self.names if fits(name))
+
+    def _points(self) -> dict[str, EntryPoint]:
+        """Return the entry point of each name; a built-in name cannot be taken by a package."""
+        found = {point.name: point for point in registered(self.group)}
+        return {**found, **{name: EntryPoint(name, place, self.group) for name, place in self.built_in.items()}}
+
+
+GENERATORS: Final = FitterRegistry(
+    "generator",
+    {
+        "ae": "privacy.generators.p3gm:AutoEncoder",
+        "aim": "privacy.generators.aim:Aim",
+        "auto": "privacy.generators.auto:Auto",
+        "class_pictures": "privacy.generators.class_pictures:ClassPictures",
+        "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
+        "fixed": "privacy.generators.independent:Fixed",
+        "gaussian_copula": "privacy.generators.gaussian_copula:GaussianCopula",
+        "independent": "privacy.generators.independent:Independent",
+        "latent_factors": "privacy.generators.latent_factors:LatentFactorGenerator",
+        "linked_tables": "privacy.generators.linked_tables:LinkedTablesGenerator",
+        "mst": "privacy.generators.mst:MaximumSpanningTree",
+        "p3gm": "privacy.generators.p3gm:P3gm",
+        "private_evolution": "privacy.generators.private_evolution:PrivateEvolution",
+        "privbayes": "privacy.generators.privbayes:PrivBayes",
+        "vae": "privacy.generators.vae:Vae",
+    },
+)
+TRAINERS: Final = FitterRegistry(
+    "trainer",
+    {
+        "anonymized_learning": "privacy.classifiers.three_approaches:AnonymizedLearning",
+        "anonymizing_first": "privacy.classifiers.three_approaches:AnonymizingFirst",
+        "dp_sgd": "privacy.classifiers.dp_sgd:DpSgd",
+        "learning_first": "privacy.classifiers.three_approaches:LearningFirst",
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all generators, sorted."""
+    return GENERATORS.names
+
+
+def generator(name: str) -> Generator[Any]:
+    """Return the generator of that name; as `FitterRegistry.load`."""
+    made: Generator[Any] = GENERATORS.load(name)
+    return made
+
+
+# --- What modifiers of synthetic rows ask of a fit; the table is in `contracts.release.synthetic`.
+
+
+class FitModifier:
+    """What a modifier asks of a fit: a change of the task, a stage around the generator, or both.
+
+    `product` is a `SyntheticProduct` that asks for the modifier.
+    """
+
+    draws: ClassVar[bool] = True
+    """Whether its stage changes what is drawn; post-processing does not."""
+
+    def terms(self, product: Any, contract: Contract) -> dict[str, Any]:
+        """Return the fields of the task that it sets, for a release's product and contract."""
+        return {}
+
+    def stage(self, generator: Fitter[Any, Any, Any], task: SynthesisTask) -> Fitter[Any, Any, Any]:
+        """Return the generator with what is drawn before it, or made after it."""
+        return generator
+
+
+def modifier_terms(product: Any, contract: Contract) -> dict[str, Any]:
+    """Return the fields of the task that the modifiers of a release's product set."""
+    terms: dict[str, Any] = {}
+    for _, modifier in modifier_parts(product, "fit"):
+        terms |= modifier.terms(product, contract)
+    return terms
+
+
+def whole_fitter(
+    generator: Fitter[Any, Any, Any], task: SynthesisTask, *, draws_only: bool = False
+) -> Fitter[Any, Any, Any]:
+    """Return the generator with the stages of all modifiers that the task has, the first of the table next to it.
+
+    Args:
+        generator: fits the model.
+        task: what it is asked for.
+        draws_only: whether stages of post-processing alone are left out.
+    """
+    for _, modifier in named_parts(task.modifiers, "fit"):
+        generator = modifier.stage(generator, task) if modifier.draws or not draws_only else generator
+    return generator
+
+
+# --- The plan of a fit.
+
+
+TaskT = TypeVar("TaskT", bound=SynthesisTask)
+
+
+@dataclass(frozen=True)
+class FittedPlan(Generic[TaskT]):
+    """What a release of what is fitted to noisy values will ask its grant for.
+
+    Args:
+        generator: name of the generator, or of the trainer.
+        options: its options.
+        task: what it is asked for.
+        plan: its own plan.
+        epsilon: ε of all events composed, at `delta` [10⁻¹²], rounded up; of a model that of all parameters jointly.
+        delta: δ [10⁻¹⁸]; 0 when the guarantee is pure.
+        claimed_by: how ε follows from the events: pure losses, Rényi losses, or a privacy loss distribution.
+        noise_epsilon: ε that the noise was planned for [10⁻¹²], where that is not the charge's (`calibration`).
+        resolved_options: the options as JSON values, those that nobody wrote included (`resolved_options`).
+    """
+
+    generator: str
+    options: BaseModel
+    task: TaskT
+    plan: GeneratorPlan
+    epsilon: int
+    delta: int
+    claimed_by: ClaimedBy
+    noise_epsilon: int | None
+    resolved_options: Mapping[str, Any]
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """The events that are charged: planned draws, or a budget for those that are chosen on the way."""
+        return self.plan.events
+
+    @property
+    def public_total(self) -> int | None:
+        """The declared public number of rows, where there is one."""
+        return self.task.public_total
+
+
+def plan_fit(
+    name: str,
+    fitter: Fitter[Any, TaskT, Any],
+    task: TaskT,
+    options: BaseModel,
+    *,
+    rooms: Sequence[MultiplierRange] = (),
+    noise_epsilon: Fraction | None = None,
+) -> FittedPlan[TaskT]:
+    """Let a fitter plan under a charge: with the least noise that claim and accounts allow, or as planned before.
+
+    Args:
+        name: under which the fitter is registered.
+        fitter: the generator or trainer.
+        task: what it is asked for; its epsilon and delta are the charge's.
+        options: the fitter's options, read by its own model.
+        rooms: what the accounts that pay have left, where that is known.
+        noise_epsilon: ε that the noise was planned for, of a release that was planned before.
+    Returns:
+        FittedPlan: data-free; it asks the fitter for the epsilon that the noise is planned for.
+    Raises:
+        CannotGenerate: it is known already that the fit must fail, or it would cost more than the charge.
+    Privacy: reads no data; the composed ε of the events is at most the charge's, whatever the fitter. It is that of
+        all that is published, jointly, whatever a trainer says of single parameters.
+    """
+    delta = delta_down(task.delta)
+
+    whole = whole_fitter(fitter, task)
+
+    def planned(epsilon: Fraction) -> GeneratorPlan:
+        return whole.plan(replace(task, epsilon=epsilon), options)
+
+    if noise_epsilon is None:
+        # A release that was planned before keeps its noise; a new one is calibrated.
+        found = calibrated(planned, epsilon=task.epsilon, delta=delta, rooms=rooms)
+    else:
+        made = planned(noise_epsilon)
+        found = Calibrated(made, noise_epsilon, release_claim(made.events, delta))
+    claim = found.claim
+    if claim.epsilon > task.epsilon * PICO:
+        raise CannotGenerate(
+            f"charge.epsilon: {name!r} plans draws of a joint epsilon of {pico_to_text(claim.epsilon)}; allowed: "
+            f"at most {float(task.epsilon):g}, the charge; do: raise epsilon, or ask for less"
+        )
+    noise = None if found.noise_epsilon == task.epsilon else int(found.noise_epsilon * PICO)
+    task = replace(task, epsilon=found.noise_epsilon)
+    return FittedPlan(
+        name, options, task, found.plan, claim.epsilon, delta, claim.by, noise, resolved_options(fitter, options)
+    )
+
+
+def plan_synthetic(
+    product: SyntheticProduct,
+    contract: Contract,
+    options: BaseModel,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    **noise: Any,
+) -> FittedPlan[SynthesisTask]:
+    """Let the generator of a synthetic product plan; `noise` as of `plan_fit`.
+
+    Args:
+        product, contract, options: of the release.
+        epsilon, delta: the charge.
+    Raises:
+        CannotGenerate: no such generator, one that cannot make these columns; or as of `plan_fit`.
+    """
+    made_by: Generator[Any] = generator(product.generator)
+    _refuse_pictures(made_by, product, contract)
+    asked = task_of(product, contract, epsilon=epsilon, delta=delta)
+    return plan_fit(product.generator, made_by, asked, options, **noise)
+
+
+def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contract: Contract) -> None:
+    """Refuse columns of pictures for a generator that measures marginals: a picture has no cells to count."""
+    pictures = contract.pictures(product.names(contract))
+    if pictures and not getattr(made_by, "takes_pictures", False):
+        taking = ", ".join(GENERATORS.names_where(lambda made: bool(getattr(made, "takes_pictures", False))))
+        raise CannotGenerate(
+            f"product.columns: {pictures[0]!r} holds pictures, which {product.generator!r} cannot make; allowed: "
+            f"columns of single values, or a generator that learns from rows ({taking}); do: leave it out of "
+            "`columns:`, or choose such a generator"
+        )
+
+
+def task_of(
+    product: SyntheticProduct | ClassifierProduct,
+    contract: Contract,
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+) -> SynthesisTask:
+    """Return what a generator is asked for, from what is public alone."""
+    names = product.names(contract)
+    return SynthesisTask(
+        domain=CellDomain.of(contract, names),
+        impossible={clique: contract.impossible(clique) for clique in contract.zero_cliques(names)},
+        adjacency=contract.adjacency,
+        rows_per_unit=contract.unit.max_rows_per_unit,
+        epsilon=Fraction(epsilon),
+        delta=Fraction(delta),
+        public_total=None if contract.total is None else contract.total.value,
+        layout=row_layout(contract, names),
+        contract=contract,
+        modifiers=tuple(name for name, _ in modifier_parts(product, "fit")),
+        **modifier_terms(product, contract),
+    )

@@ -25,20 +25,20 @@ component a label, and leaves out phase two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.convert import rho_for
+from privacy.accounting.renyi import rho_for
 from privacy.arrays import Floats
-from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.deformed_decoder import deformed_decoder
+from privacy.generators.decoder import DecoderModel, read_decoder
 from privacy.generators.fit_times import ROWS_ASSUMED, START, assumed_rows_note, sums_seconds
 from privacy.generators.generator import (
     CannotGenerate,
@@ -49,23 +49,87 @@ from privacy.generators.generator import (
     GeneratorPlan,
     Model,
     PlannedStep,
+    Spending,
     SynthesisTask,
+    too_small,
 )
 from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
-from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.binary_splitting import split_mixture
-from privacy.learning.class_shrinkage import shrunk_classes
 from privacy.learning.deformations import ONE, Deformation
 from privacy.learning.embedding import ClipNorm, Embedding
-from privacy.learning.groups import MOST_GROUPS, LabelCodes
-from privacy.learning.mixture import Mixture, mixture_statistic, smallest_floor
-from privacy.learning.moments import MomentBlocks, Moments, sum_event
+from privacy.learning.mixture import Mixture, mixture_statistic, shrunk_classes, smallest_floor
+from privacy.learning.moments import MOST_GROUPS, LabelCodes, MomentBlocks, Moments, sum_event
 from privacy.learning.outputs import output_columns
 from privacy.learning.whole_network import WEIGHT, LatentMixture, to_steps, whole_layers
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
+
+# --- A decoder whose pictures are deformed a little after they were decoded, in whole numbers.
+
+
+_PURPOSE: Final = "deformations"
+_KEY: Final = "deformations"
+
+
+@dataclass(frozen=True, eq=False)
+class DeformedDecoder(DecoderModel):
+    """A decoder, and how its pictures are deformed.
+
+    Args:
+        deformations: of columns of pictures.
+    Raises:
+        ValueError: as of a decoder; a deformation of no picture of that size.
+    """
+
+    kind: ClassVar[str] = "deformed_decoder"
+    deformations: Mapping[str, Deformation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lengths = {column.name: column.length for column in self.columns if column.kind == "array"}
+        for name, each in self.deformations.items():
+            if lengths.get(name) != each.height * each.width:
+                raise ValueError(f"deformations: no column {name} of pictures of {each.height} x {each.width} places")
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+        """Return the model as JSON values and integer arrays, for publication."""
+        values, arrays = super().to_arrays()
+        return {**values, _KEY: {name: each.to_json() for name, each in self.deformations.items()}}, arrays
+
+    def _finished(self, codes: NDArray[np.int32], seed: PostProcessingSeed, piece: int) -> NDArray[np.int32]:
+        """Deform the pictures of a piece; each column reads a stream of its own."""
+        own = seed.derived(_PURPOSE)
+        finished = codes.copy()
+        # In the order of the columns: that of a mapping is lost in the published JSON, whose keys are sorted.
+        names = [column.name for column in self.columns if column.name in self.deformations]
+        for number, name in enumerate(names):
+            places = slice(self._starts[name], self._starts[name] + self._lengths[name])
+            finished[:, places] = self.deformations[name](codes[:, places], own, piece * len(names) + number)
+        return finished
+
+
+def deformed_decoder(decoder: DecoderModel, deformations: Mapping[str, Deformation]) -> DeformedDecoder:
+    """Return a decoder with deformations of its pictures."""
+    parts = {each.name: getattr(decoder, each.name) for each in fields(DecoderModel)}
+    return DeformedDecoder(**parts, deformations=deformations)
+
+
+def read_deformed(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]]) -> DeformedDecoder:
+    """Read a published one back; written by a stranger, and checked.
+
+    Raises:
+        ValueError, KeyError, TypeError: not such a model.
+    """
+    written = values[_KEY]
+    if not isinstance(written, Mapping):
+        raise ValueError("deformations must be named by their columns")
+    plain = {name: value for name, value in values.items() if name != _KEY}
+    deformations = {name: Deformation.from_json(each) for name, each in written.items()}
+    return deformed_decoder(read_decoder(plain, arrays), deformations)
+
 
 _CENTRE: Final = Fraction(3, 100)
 _AXES: Final = Fraction(1, 10)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from contracts.contract.impossible_cells import Clique
 from contracts.release.copies import LEAST_COPIES, MOST_COPIES
 from privacy.generators.generator import Model, ModelReader
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 
 _COPY: Final = "copy-{:04d}-"
 _OURS: Final = "copy-"

@@ -27,9 +27,9 @@ from contracts.contract.contract import Contract
 from contracts.message import message
 from privacy.accounting.events import DiscreteLaplace
 from privacy.arrays import Floats
+from privacy.generators.calibration import FitModifier
 from privacy.generators.copied_model import CopiedModel
-from privacy.generators.fit_modifier import FitModifier
-from privacy.generators.fitting import fitted_model, total_of
+from privacy.generators.fitting import estimation_seconds, fitted_model, total_of
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -42,14 +42,12 @@ from privacy.generators.generator import (
     PlannedStep,
     SynthesisTask,
 )
-from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
-from privacy.generators.planning import estimation_seconds
-from privacy.generators.rows import copy_seed
+from privacy.generators.rows import PublishedModel, copy_seed
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement
-from privacy.marginals.measured import Measured
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.estimation import Measured
+from privacy.marginals.portable import PostProcessingSeed
 
 _FIT_SHARE: Final = 0.5
 """Of the progress; the rest is that of the copies."""

@@ -20,6 +20,14 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from privacy.generators.decoder import (
+    decoder_model,
+    layers_of,
+    shares_kept,
+    side_by_side,
+    standard_latents,
+    whole_decoder,
+)
 from privacy.generators.fit_times import sums_seconds
 from privacy.generators.generator import (
     CountsSource,
@@ -30,12 +38,11 @@ from privacy.generators.generator import (
     Model,
     SynthesisTask,
 )
-from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_checks import check_loss
-from privacy.generators.latent_options import ClusteredOptions
-from privacy.generators.latent_prior import fixed_mean, reach
-from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
-from privacy.generators.training_budget import (
+from privacy.generators.latent import (
+    ClusteredOptions,
+    Sums,
+    Timer,
+    check_loss,
     check_relation,
     generator_plan,
     plan_of,
@@ -43,15 +50,16 @@ from privacy.generators.training_budget import (
     sum_events,
     sum_in_words,
     sum_noises,
+    train,
 )
-from privacy.generators.training_run import Sums, Timer, train
+from privacy.generators.p3gm import fixed_mean, reach
+from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
 from privacy.generators.vae import variational
-from privacy.generators.whole_decoder import decoder_model, layers_of, side_by_side, standard_latents, whole_decoder
 from privacy.grant.draws import Draws
 from privacy.learning.kmeans import Clusters, cluster_statistic, fit_clusters, initial_centres
 from privacy.learning.learners import ClusteredModel, parameters_of
 from privacy.learning.moments import Moments
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 _CENTRE: Final = Fraction(1)
 _AXES: Final = Fraction(5)

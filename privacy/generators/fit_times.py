@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from privacy.learning.groups import NearestCentre, Responsibilities
-from privacy.learning.moments import Moments
+from privacy.learning.moments import Moments, NearestCentre, Responsibilities
 from privacy.learning.plan import TrainingPlan
 
 ROWS_ASSUMED: Final = 100_000

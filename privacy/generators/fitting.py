@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
+from math import comb, lcm, pi, sqrt
 from typing import Any, ClassVar, Final
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
 from contracts.contract.impossible_cells import Clique
+from contracts.reading.scalars import nearest, word_list
+from privacy.accounting.events import CountNoise
 from privacy.generators.generator import (
+    CannotGenerate,
     CountsSource,
     FitProgress,
     Fitted,
     Model,
     OutOfTime,
+    Spending,
     SynthesisTask,
 )
-from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
-from privacy.generators.spending import Spending
+from privacy.generators.rows import PublishedModel
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.count_noise import mean_absolute, variance
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.estimation import STEPS, estimate
-from privacy.marginals.graphical_model import GraphicalModel
-from privacy.marginals.measured import Measured, StructuralZeros, estimate_total
+from privacy.marginals.estimation import STEPS, Measured, StructuralZeros, estimate, estimate_total
+from privacy.marginals.graph import CellDomain, ModelSizes, model_size
+from privacy.marginals.inference import GraphicalModel
 from privacy.marginals.scores import Candidate, Score
-from privacy.marginals.triangulation import model_size
 
 Stopwatch = Callable[[], float]
 ROUGH_TOLERANCE: Final = 0.02
@@ -254,3 +262,212 @@ def _estimate(
         **precision,
     )
     return found.model
+
+
+# --- What is known about a fit before any data.
+
+
+_MOST_MARGINALS: Final = 20_000
+_SECONDS_PER_DRAW: Final = 0.03
+_SECONDS_AN_ESTIMATE: Final = 0.05
+_SECONDS_PER_MEGABYTE: Final = 2.0
+
+
+def check(task: SynthesisTask, options: Options, cliques: Iterable[Clique]) -> None:
+    """Refuse what must fail: no columns, no possible row, or a clique that alone is above the cap.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
+    if not task.domain.columns:
+        raise CannotGenerate("there are no columns to synthesize; do: give the contract at least one with a domain")
+    check_size(task, options, (), "the columns and the declared impossible combinations")
+    sizes = ModelSizes(task.domain, task.impossible)
+    for clique in cliques:
+        refuse_above_cap(sizes.with_one(clique), options, f"the clique {'×'.join(clique)}")
+    if task.impossible:
+        # An estimate from the zeros alone shows whether any row is possible.
+        try:
+            estimate(task.domain, (), total=1.0, structural_zeros=zeros(task))
+        except NothingPossible as nothing:
+            raise CannotGenerate(str(nothing)) from nothing
+
+
+def check_size(task: SynthesisTask, options: Options, cliques: Iterable[Clique], what: str) -> float:
+    """Return the size of a model of cliques, measured together [MB].
+
+    Raises:
+        CannotGenerate: above the cap.
+    """
+    size = model_size(task.domain, (*task.impossible, *cliques))
+    refuse_above_cap(size, options, what)
+    return size
+
+
+def refuse_above_cap(size: float, options: Options, what: str) -> None:
+    """Refuse a model above the cap.
+
+    Raises:
+        CannotGenerate: with what to do.
+    """
+    if size > options.max_model_megabytes:
+        written = f"{size:,.1f}" if size >= 1 else f"{size:.2g}"
+        raise CannotGenerate(
+            f"{what}: a model of {written} MB; allowed: max_model_megabytes {options.max_model_megabytes:g}; "
+            "do: take smaller cliques or coarser bins, or raise max_model_megabytes"
+        )
+
+
+def check_time(options: Options, needed: float) -> None:
+    """Refuse a time limit within which there cannot be a model.
+
+    Raises:
+        CannotGenerate: with the time that is needed.
+    """
+    if options.time_limit is not None and options.time_limit < needed:
+        raise CannotGenerate(
+            f"time_limit {options.time_limit:g} s is too short for a first model; allowed: at least {needed:.2g} s; "
+            "do: raise time_limit or drop it"
+        )
+
+
+def named(domain: CellDomain, cliques: Iterable[Sequence[str]], option: str) -> tuple[Clique, ...]:
+    """Return cliques in the domain's order of columns, each once.
+
+    Raises:
+        CannotGenerate: an unknown column, one named twice, or an empty clique.
+    """
+    found: dict[Clique, None] = {}
+    for clique in cliques:
+        unknown = [name for name in clique if name not in domain.columns]
+        if unknown or not clique or len(set(clique)) != len(clique):
+            wrong = f"unknown columns {', '.join(unknown)}" if unknown else f"the clique {list(clique)}"
+            meant = nearest(unknown[0], domain.columns) if unknown else ""
+            allowed = f"distinct columns, each {word_list(domain.columns)}"
+            raise CannotGenerate(f"{option}: {wrong}; allowed: {allowed}; do: {meant or 'mend the spec'}")
+        found[domain.canonical(clique)] = None
+    return tuple(found)
+
+
+def estimation_seconds(megabytes: float) -> float:
+    """Say roughly how long one estimate of a model of that size takes [s]."""
+    return _SECONDS_AN_ESTIMATE + _SECONDS_PER_MEGABYTE * megabytes
+
+
+def drawing_seconds(draws: int) -> float:
+    """Say roughly how long so many draws take [s]."""
+    return _SECONDS_PER_DRAW * draws
+
+
+def expected_error(domain: CellDomain, measured: Sequence[tuple[Clique, CountNoise]]) -> Mapping[int, float]:
+    """Return for each order the mean, over all marginals of it, of the expected L1 error that noise alone makes.
+
+    A marginal is read off the measured clique that contains it and gives it the least noise; an order of which some
+    marginal is in no measured clique is left out. What estimation gains is not counted.
+
+    Formula: n · E|noise| where measured itself, else sqrt(2 / pi · variance · n · cells of the clique), n its cells
+    """
+    errors = {}
+    for order in range(1, 1 + max((len(clique) for clique, _ in measured), default=0)):
+        if comb(len(domain.columns), order) > _MOST_MARGINALS:
+            break
+        best: dict[Clique, float] = {}
+        for clique, event in measured:
+            for part in combinations(clique, order):
+                best[part] = min(best.get(part, float("inf")), _error(domain, part, clique, event))
+        if len(best) == comb(len(domain.columns), order):
+            errors[order] = sum(best.values()) / len(best)
+    return errors
+
+
+def noise_in_words(events: Sequence[CountNoise]) -> str:
+    """Say what noise events are, such as "discrete Gaussian, standard deviation 61.2"."""
+    deviations = sorted({f"{sqrt(variance(event)):.3g}" for event in events}, key=float)
+    kind = events[0].kind.replace("_", " ").replace("gaussian", "Gaussian").replace("laplace", "Laplace")
+    reach = deviations[0] if len(deviations) == 1 else f"{deviations[0]} to {deviations[-1]}"
+    return f"{kind}, standard deviation {reach}"
+
+
+def _error(domain: CellDomain, part: Clique, clique: Clique, event: CountNoise) -> float:
+    cells, whole = domain.cells(part), domain.cells(clique)
+    if cells == whole:
+        return cells * mean_absolute(event)
+    # A sum of many cells' noise is nearly Gaussian: its mean size is sqrt(2 / pi) deviations.
+    return cells * sqrt(2 / pi * variance(event) * whole / cells)
+
+
+# --- Workloads.
+
+
+MOST_CLIQUES: Final = 500_000
+
+
+class WeightedClique(BaseModel):
+    """Columns with a weight; a bare list of columns has weight 1.
+
+    Args:
+        columns: of the marginal, at least one.
+        weight: how much it matters, > 0.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    columns: tuple[str, ...] = Field(min_length=1)
+    weight: float = Field(default=1, gt=0, le=1e6, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_list(cls, value: Any) -> Any:
+        return {"columns": value} if isinstance(value, list | tuple) else value
+
+
+def weighted(domain: CellDomain, cliques: Iterable[WeightedClique], option: str) -> dict[Clique, Fraction]:
+    """Return the weight of each clique; those of a clique that is named more than once are added.
+
+    Raises:
+        CannotGenerate: unknown columns, or one named twice in a clique.
+    """
+    weights: dict[Clique, Fraction] = {}
+    for clique in cliques:
+        (columns,) = named(domain, [clique.columns], option)
+        weights[columns] = weights.get(columns, Fraction(0)) + Fraction(str(clique.weight))
+    return weights
+
+
+def all_of_order(domain: CellDomain, order: int) -> dict[Clique, Fraction]:
+    """Return all cliques of so many columns (of all columns, if there are fewer), each of weight 1.
+
+    Raises:
+        CannotGenerate: they are too many to be looked at in every round.
+    """
+    number = comb(len(domain.columns), min(order, len(domain.columns)))
+    if number > MOST_CLIQUES:
+        raise CannotGenerate(
+            f"degree {order} on {len(domain.columns)} columns: {number:,} marginals; "
+            f"allowed: at most {MOST_CLIQUES:,}; "
+            "do: lower degree, publish fewer columns, or list what matters as workload"
+        )
+    return {clique: Fraction(1) for clique in combinations(domain.columns, min(order, len(domain.columns)))}
+
+
+def downward_closure(domain: CellDomain, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """Return all non-empty subsets of the cliques, small ones first, then in the domain's order."""
+    parts = {part for clique in cliques for size in range(1, 1 + len(clique)) for part in combinations(clique, size)}
+    return tuple(sorted(parts, key=lambda part: (len(part), [domain.place(name) for name in part])))
+
+
+def relevance(weights: Mapping[Clique, Fraction], candidates: Iterable[Clique]) -> dict[Clique, Fraction]:
+    """Return w_r = sum over the workload's cliques s of c_s · |r ∩ s|, for each candidate r.
+
+    Source: AIM, McKenna et al. 2022, algorithm 2 line 7.
+    """
+    unit = lcm(
+        *(weight.denominator for weight in set(weights.values()))
+    )  # sums of whole numbers are ten times faster
+    of_column: dict[str, int] = {}
+    for clique, weight in weights.items():
+        parts = weight.numerator * (unit // weight.denominator)
+        for name in clique:
+            of_column[name] = of_column.get(name, 0) + parts
+    # The sum over cliques s of c_s |r ∩ s|, taken column by column.
+    return {clique: Fraction(sum(of_column.get(name, 0) for name in clique), unit) for clique in candidates}

@@ -30,8 +30,8 @@ import numpy as np
 from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats
-from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.fitting import Fitting, Stopwatch
+from privacy.generators.decoder import DecoderModel
+from privacy.generators.fitting import Fitting, Stopwatch, check, check_time, noise_in_words, refuse_above_cap
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -41,26 +41,24 @@ from privacy.generators.generator import (
     GeneratorPlan,
     Model,
     PlannedStep,
+    Spending,
     SynthesisTask,
+    too_small,
 )
+from privacy.generators.latent_factors import event_of, measure, residuals_of, rows_of
 from privacy.generators.options import Options
-from privacy.generators.planning import check, check_time, noise_in_words, refuse_above_cap
 from privacy.generators.projection import BITS, checked_layout
-from privacy.generators.residual_fit import event_of, measure, residuals_of, rows_of
-from privacy.generators.spending import Spending, too_small
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import embedding, least_bound
-from privacy.learning.groups import Everyone
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.moments import ABOVE, ON, Moments, sum_event
+from privacy.learning.moments import ABOVE, ON, Everyone, Moments, sum_event
 from privacy.learning.outputs import UNIT_BITS, OutputColumn
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.gaussian_copula import ORDERS, CutNormal, correlations, factor_loadings, line_through
 from privacy.marginals.residual_basis import Residual
-from privacy.marginals.residual_shares import column_residuals
-from privacy.marginals.residual_tables import ResidualTables
+from privacy.marginals.residuals import ResidualTables, column_residuals
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.refine.simplex import project_simplex
 

@@ -10,29 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from functools import lru_cache
+from math import floor, isqrt
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
 from contracts.domains.bins import ExactNumber
-from contracts.domains.value_bins import BinTree
+from contracts.domains.trees import BinTree
 from contracts.errors import SudareError
-from privacy.accounting.events import PrivacyEvent
+from privacy.accounting.amounts import PICO, AmountRefused
+from privacy.accounting.events import CountNoise, ExponentialMechanism, PrivacyEvent, Pure, ZeroConcentrated
+from privacy.accounting.renyi import Budget, limit, rho_for, share
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
-from privacy.learning.layout import RowLayout
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows, RowLayout
 from privacy.learning.trained import Trained
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.measured import Measured
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.estimation import Measured
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
+from privacy.table_plans.split import NoiseKind, root
 
 FitProgress = Callable[[float, str], None]
 """Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""
@@ -112,7 +118,7 @@ class SynthesisTask:
             own, as far as its cap allows.
         copies: how many further models are fitted, each to the measurements drawn again around the first.
         given: columns that rows will be drawn for, and whose own distribution is known; nothing is spent on it.
-        modifiers: of synthetic rows, those that ask something of the fit (`privacy.generators.fit_modifier`).
+        modifiers: of synthetic rows, those that ask something of the fit (`privacy.generators.calibration`).
     """
 
     domain: CellDomain
@@ -336,3 +342,229 @@ class Generator(Fitter[OptionsT, SynthesisTask, Model], Protocol[OptionsT]):
     an engine can count for it. One whose model follows from its marginals by
     `privacy.generators.fitting.fitted_model` says `takes_copies = True`.
     """
+
+
+# --- What a fit may spend, and what a part of it buys.
+
+
+TOO_SMALL: Final = "the charge is too small"
+_FINEST: Final = 10**9
+_UNITS: Final = 10**15
+"""Shares and epsilons are whole multiples of 10^-15, those of a pure budget of 10^-12 (`Spending.split`)."""
+
+
+class Spending:
+    """A budget with what has been spent of it.
+
+    Args:
+        asked: epsilon, delta and the relation between neighbours.
+        noise: kind of noise; None for gaussian unless delta is 0.
+    Raises:
+        CannotGenerate: Gaussian noise with delta 0, or an epsilon too small for any noise.
+    """
+
+    def __init__(self, task: SynthesisTask, noise: NoiseKind | None) -> None:
+        if noise == "gaussian" and task.delta == 0:
+            raise CannotGenerate(
+                "noise: gaussian needs a delta above 0, and delta is 0; "
+                "do: use noise: laplace, or give the charge a delta"
+            )
+        self.noise: NoiseKind = noise or ("gaussian" if task.delta > 0 else "laplace")
+        self._asked = task
+        try:
+            self.budget: Budget = (
+                ZeroConcentrated(rho_for(task.epsilon, task.delta))
+                if task.delta > 0
+                else Pure(down(task.epsilon, PICO))
+            )
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+        self.spent = Fraction(0)
+
+    @property
+    def total(self) -> Fraction:
+        """The whole budget."""
+        return limit(self.budget)
+
+    @property
+    def left(self) -> Fraction:
+        """What has not been spent."""
+        return self.total - self.spent
+
+    def take(self, event: PrivacyEvent) -> None:
+        """Count a draw as spent."""
+        self.spent += share(self.budget, event)
+
+    def buys(self, part: Fraction) -> Noise:
+        """Return the noise of a measurement that takes a share of the budget."""
+        if self.noise == "gaussian":
+            return GaussianNoise(part)
+        return LaplaceNoise(_root(2 * part) if isinstance(self.budget, ZeroConcentrated) else part)
+
+    def event(self, part: Fraction) -> CountNoise:
+        """Return the event of such a measurement.
+
+        Raises:
+            CannotGenerate: the share is too small for any noise.
+        """
+        try:
+            asked = self._asked
+            return noise_event(self.buys(part), adjacency=asked.adjacency, rows_per_unit=asked.rows_per_unit)
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+
+    def chooses(self, part: Fraction) -> Fraction:
+        """Return the epsilon of a private choice that takes a share of the budget."""
+        return _root(8 * part) if isinstance(self.budget, ZeroConcentrated) else down(part)
+
+    def choice(self, part: Fraction) -> ExponentialMechanism:
+        """Return the event of such a choice.
+
+        Raises:
+            CannotGenerate: the share is too small for any choice.
+        """
+        try:
+            return ExponentialMechanism(self.chooses(part))
+        except AmountRefused as refused:
+            raise too_small(refused) from refused
+
+    def split(self, total: Fraction, weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+        """Split (a part of) the budget in proportion to weights.
+
+        Parts of a pure budget are whole units of the ledger, which rounds each draw's loss up by itself: together
+        the draws cost what the budget does, and no unit more.
+        """
+        return split(total, weights, units=self._units)
+
+    def down(self, amount: Fraction) -> Fraction:
+        """Round a part of the budget down to whole units: of a pure budget those of the ledger."""
+        return down(amount, self._units)
+
+    @property
+    def _units(self) -> int:
+        return PICO if isinstance(self.budget, Pure) else _UNITS
+
+    def of_choice(self, epsilon: Fraction) -> Fraction:
+        """Return the share that a private choice of an epsilon takes."""
+        return epsilon * epsilon / 8 if isinstance(self.budget, ZeroConcentrated) else epsilon
+
+    def optimal(self, sizes: Sequence[Fraction], part: Fraction | None = None) -> tuple[Fraction, ...]:
+        """Split the budget over measurements so that the sum of size · deviation is least.
+
+        Formula: a deviation falls as share^-1/2, or as share^-1 for a pure budget; by Lagrange the shares are in
+        proportion to size^(2/3), or to size^(1/2)
+
+        Args:
+            sizes: weight times cells of each measurement, > 0.
+            part: of the budget; all of it, when not given.
+        """
+        whole = self.total if part is None else part
+        if isinstance(self.budget, ZeroConcentrated):
+            return self.split(whole, [root(size * size, 3) for size in sizes])
+        return self.split(whole, [root(size, 2) for size in sizes])
+
+
+def epsilon_of_part(task: SynthesisTask, part: Fraction) -> Fraction:
+    """Return the largest epsilon, in steps of 10^-9, whose budget is within a part of that of a charge.
+
+    Args:
+        task: the charge.
+        part: of its budget, in (0, 1].
+    Raises:
+        AmountRefused: the charge is too small for any budget.
+        CannotGenerate: the part is.
+    """
+    if task.delta == 0:
+        return down(task.epsilon * part, PICO)
+    return _within(rho_for(task.epsilon, task.delta) * part, task.epsilon, task.delta)
+
+
+@lru_cache(maxsize=256)
+def _within(most: Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
+    # The budget of an epsilon rises with it: halving finds the largest one.
+    low, high = 0, int(epsilon * _FINEST) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _budget(Fraction(middle, _FINEST), delta) <= most else (low, middle)
+    if low == 0:
+        raise CannotGenerate(f"{TOO_SMALL} to be split over the draws; do: raise epsilon")
+    return Fraction(low, _FINEST)
+
+
+def _budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the budget of an epsilon; 0 of one that is too small for any."""
+    try:
+        return rho_for(epsilon, delta)
+    except AmountRefused:
+        return Fraction(0)
+
+
+def too_small(refused: AmountRefused) -> CannotGenerate:
+    """Return what is said when the charge is too small to be split."""
+    return CannotGenerate(f"{TOO_SMALL} to be split over the draws: {refused}; do: raise epsilon")
+
+
+def split(budget: Fraction, weights: Sequence[Fraction | int], *, units: int = _UNITS) -> tuple[Fraction, ...]:
+    """Split a budget in proportion to weights, into multiples of 1 / units; the last part takes what rounding leaves.
+
+    Args:
+        budget: > 0.
+        weights: > 0, at least one.
+        units: in one.
+    """
+    total = sum(weights)
+    parts = [down(budget * weight / total, units) for weight in weights[:-1]]
+    return (*parts, budget - sum(parts))
+
+
+def down(amount: Fraction, units: int = _UNITS) -> Fraction:
+    """Round down to a multiple of 1 / units."""
+    return Fraction(floor(amount * units), units)
+
+
+def _root(square: Fraction) -> Fraction:
+    """Return the square root, rounded down to a multiple of 10^-15."""
+    return Fraction(isqrt(floor(square * _UNITS * _UNITS)), _UNITS)
+
+
+# --- The resolved options of a fitter.
+
+
+def resolved_options(fitter: Fitter[Any, Any, Any], options: BaseModel) -> dict[str, Any]:
+    """Return the options of a fitter as JSON values, with all that nobody wrote.
+
+    Options that the fitter would not read back as the same, as those of another package may be, stay as they were
+    written.
+
+    Args:
+        fitter: whose options they are.
+        options: as the fitter's own model read them.
+    """
+    values = getattr(fitter, "resolved", effective_values)
+    resolved: dict[str, Any] = values(options)
+    try:
+        same = values(fitter.options.model_validate(resolved)) == resolved
+    except ValidationError:
+        same = False
+    return resolved if same else options.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def effective_values(options: BaseModel) -> dict[str, Any]:
+    """Return all values of a model, but for those that have no effect beside the others."""
+    idle = set(getattr(options, "without_effect", ()))
+    return options.model_dump(mode="json", by_alias=True, exclude=idle)
+
+
+def default_values(form: type[BaseModel]) -> dict[str, Any]:
+    """Return as JSON values what this version gives each option that nobody writes."""
+    return {
+        field.alias or name: to_jsonable_python(field.get_default(call_default_factory=True))
+        for name, field in form.model_fields.items()
+        if not field.is_required()
+    }
+
+
+def non_default_options(form: type[BaseModel], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options that differ from the defaults of this version."""
+    usual = default_values(form)
+    return {name: value for name, value in written.items() if name not in usual or usual[name] != value}

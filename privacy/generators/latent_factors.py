@@ -12,12 +12,15 @@ what three columns share beyond their factors, nor a pair that goes along with n
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
-from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.fitting import Fitting, Stopwatch
+from contracts.contract.contract import Adjacency
+from privacy.accounting.amounts import AmountRefused
+from privacy.accounting.events import DiscreteGaussian
+from privacy.generators.decoder import DecoderModel
+from privacy.generators.fitting import Fitting, Stopwatch, check, check_time, noise_in_words, refuse_above_cap
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
@@ -27,20 +30,85 @@ from privacy.generators.generator import (
     GeneratorPlan,
     Model,
     PlannedStep,
+    Spending,
     SynthesisTask,
+    too_small,
 )
 from privacy.generators.options import Options
-from privacy.generators.planning import check, check_time, noise_in_words, refuse_above_cap
-from privacy.generators.residual_fit import event_of, measure, residuals_of, rows_of
-from privacy.generators.spending import Spending
 from privacy.grant.draws import Draws
+from privacy.grant.measurement import ResidualMeasurement
+from privacy.grant.queries.residuals import ResidualQuery
 from privacy.learning.outputs import OutputColumn
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 from privacy.marginals.latent_factors import POINTS, LatentFactors, NoisyPairs, fit_latent_factors
-from privacy.marginals.residual_basis import Residual
-from privacy.marginals.residual_shares import pair_residuals
-from privacy.marginals.residual_tables import residual_variances
+from privacy.marginals.residual_basis import Residual, residual_event
+from privacy.marginals.residuals import ResidualTables, pair_residuals, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
+
+# --- What generators that measure residuals have in common.
+
+
+KEY: Final = "residuals"
+
+
+class ResidualChoice(Protocol):
+    """Which residuals are measured, of columns with their numbers of cells."""
+
+    def __call__(
+        self, cells: tuple[tuple[str, int], ...], /, *, adjacency: Adjacency, total_is_public: bool
+    ) -> tuple[Residual, ...]:
+        """Return the residuals, the total first where it is not public."""
+        ...
+
+
+def residuals_of(task: SynthesisTask, chosen: ResidualChoice, *, name: str) -> tuple[Residual, ...]:
+    """Return the residuals that a generator measures.
+
+    Args:
+        task: gives columns, adjacency, and whether the total is public.
+        chosen: which of them.
+        name: of the generator, for the message.
+    Raises:
+        CannotGenerate: there are none.
+    """
+    sizes = tuple(zip(task.domain.columns, task.domain.shape, strict=True))
+    found = chosen(sizes, adjacency=task.adjacency, total_is_public=task.public_total is not None)
+    if not found:
+        raise CannotGenerate(
+            f"{name}: the number of rows is public and every column has one cell, so there is nothing to "
+            "measure; do: add a column of several cells"
+        )
+    return found
+
+
+def event_of(task: SynthesisTask, residuals: tuple[Residual, ...], noise: GaussianNoise) -> DiscreteGaussian:
+    """Return the event of their draw.
+
+    Raises:
+        CannotGenerate: the charge is too small.
+    """
+    try:
+        return residual_event(residuals, noise, adjacency=task.adjacency, rows_per_unit=task.rows_per_unit)
+    except AmountRefused as refused:
+        raise too_small(refused) from refused
+
+
+def measure(
+    task: SynthesisTask, residuals: tuple[Residual, ...], noise: GaussianNoise, counts: CountsSource, grant: Draws
+) -> tuple[ResidualMeasurement, ResidualTables]:
+    """Measure all residuals in one draw; return it, and the tables that follow from it.
+
+    Privacy: the event of `event_of`.
+    """
+    handles = counts.marginals([each.columns for each in residuals])
+    drawn = grant.draw(ResidualQuery(handles, tuple(each.multiplier for each in residuals), noise), key=KEY)
+    return drawn, ResidualTables(residuals, drawn.values, total=task.public_total)
+
+
+def rows_of(task: SynthesisTask, tables: ResidualTables) -> int:
+    """Return the number of rows of the model: the public one, or the estimated one, which may not be negative."""
+    return task.public_total if task.public_total is not None else max(0, round(tables.total))
+
 
 _MOST_COLUMNS: Final = 510
 """More have more residuals of pairs than a plan may have."""

@@ -29,16 +29,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from math import sqrt
 from statistics import fmean
-from typing import Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from contracts.contract.flattening import rows_per_unit
+from contracts.contract.decoding import Decoded, DecodedForm, Decoder
 from contracts.contract.impossible_cells import Clique
+from contracts.contract.linked import rows_per_unit
 from contracts.message import message
 from contracts.release.linked_rows import LINKED_TABLES, TablePair, table_pair
 from privacy.accounting.amounts import AmountRefused
@@ -52,20 +55,153 @@ from privacy.generators.generator import (
     Generator,
     GeneratorPlan,
     Model,
+    ModelReader,
     PlannedStep,
+    Spending,
     SynthesisTask,
+    effective_values,
+    epsilon_of_part,
+    resolved_options,
+    too_small,
 )
-from privacy.generators.linked_model import LinkedModel
-from privacy.generators.models import PublishedModel
 from privacy.generators.options import Options
-from privacy.generators.resolved_options import effective_values, resolved_options
-from privacy.generators.spending import Spending, epsilon_of_part, too_small
+from privacy.generators.rows import PIECE_ROWS, PublishedModel, shuffled
 from privacy.grant.draws import Draws, PrefixedDraws
+from privacy.marginals.blocks import ModelTooLarge, NothingPossible
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.errors import ModelTooLarge, NothingPossible
-from privacy.marginals.given_columns import conditional_columns
-from privacy.marginals.graphical_model import GraphicalModel
-from privacy.marginals.measured import Measured
+from privacy.marginals.estimation import Measured
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.model import ConditionalColumns, conditional_columns, draw_given
+from privacy.marginals.portable import PostProcessingSeed
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+
+
+# --- The published model of two linked tables.
+
+
+_LINKED_MODEL_PARENTS: Final = "parents-"
+_CHILDREN: Final = "children-"
+_GRAPHICAL: Final = "graphical_model"
+"""The kind of model that columns can be drawn from given others."""
+
+
+class GraphicalRows(Model, Protocol):
+    """A published model that has potentials."""
+
+    @property
+    def graphical(self) -> GraphicalModel:
+        """The same model in the floats that its whole numbers stand for."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedModel:
+    """A model of parents, and one of children given their parent.
+
+    Args:
+        parents: of the parent table's columns.
+        children: of the columns of both tables, in rows of the child table.
+    Raises:
+        ValueError: a column of the parents that the children's model has not, or with other cells.
+    """
+
+    kind: ClassVar[str] = "linked"
+    parents: Model
+    children: GraphicalRows
+
+    def __post_init__(self) -> None:
+        """Check that both models know the parents' columns alike."""
+        own, all_of_them = self.parents.domain, self.children.domain
+        if not set(own.columns) < set(all_of_them.columns) or all_of_them.sizes(own.columns) != own.shape:
+            raise ValueError("the model of children must have the parents' columns, with the same cells, and others")
+
+    @property
+    def domain(self) -> CellDomain:
+        """The columns of both tables with their cells."""
+        return self.children.domain
+
+    @property
+    def rows(self) -> int:
+        """The estimated number of parents."""
+        return self.parents.rows
+
+    @cached_property
+    def conditional(self) -> ConditionalColumns:
+        """The children's columns given the parents'."""
+        return conditional_columns(self.children.graphical, self.parents.domain.columns)
+
+    def sample(self, rows: int, *, seed: int, where: Mapping[str, Sequence[int]] | None = None) -> NDArray[np.int32]:
+        """Draw rows of parents, shape (rows, columns of parents); children are drawn by `children_of`."""
+        return self.parents.sample(rows, seed=seed, where=where)
+
+    def children_of(self, parents: NDArray[np.int32], *, seed: PostProcessingSeed) -> NDArray[np.int32]:
+        """Draw a child for each row of parents that is given; a parent of several children is given as often.
+
+        Args:
+            parents: codes of the parent of each child, shape (children, columns of parents).
+            seed: public; the same model, parents and seed give the same bytes.
+        Returns:
+            Codes of the child table's columns, shape (children, those columns), in the domain's order.
+        Raises:
+            NothingPossible: a parent has no possible child.
+        Privacy: post-processing.
+        """
+        known = {name: parents[:, place].astype(np.int64) for place, name in enumerate(self.parents.domain.columns)}
+        codes = draw_given(self.conditional, known, len(parents), seed=seed)
+        return np.stack([codes[name] for name in self.child_columns], axis=1).astype(np.int32)
+
+    @property
+    def child_columns(self) -> Clique:
+        """The columns of the child table."""
+        return tuple(name for name in self.domain.columns if name not in self.parents.domain.columns)
+
+    def marginal(self, clique: Clique) -> NDArray[np.float64]:
+        """Return the expected counts of a clique [rows], of parents where all its columns are theirs."""
+        own = set(self.parents.domain.columns)
+        return self.parents.marginal(clique) if own.issuperset(clique) else self.children.marginal(clique)
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+        """Return both models as JSON values and integer arrays, for publication."""
+        values: dict[str, Any] = {}
+        arrays: dict[str, NDArray[np.int64]] = {}
+        for name, prefix, model in (
+            ("parents", _LINKED_MODEL_PARENTS, self.parents),
+            ("children", _CHILDREN, self.children),
+        ):
+            own, numbers = model.to_arrays()
+            values[name] = {"kind": model.kind, "values": own}
+            arrays |= {f"{prefix}{each}": array for each, array in numbers.items()}
+        return values, arrays
+
+
+def read_linked(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: ModelReader) -> LinkedModel:
+    """Read a published model back; what a stranger wrote is checked.
+
+    Args:
+        values, arrays: what `to_arrays` gave.
+        read: reads the model of one table.
+    Raises:
+        ValueError: not a model of that kind.
+    """
+    parts: list[Model] = []
+    if set(values) != {"parents", "children"} or not all(
+        name.startswith((_LINKED_MODEL_PARENTS, _CHILDREN)) for name in arrays
+    ):
+        raise ValueError("a linked model has parents and children, and arrays of these alone")
+    for name, prefix in (("parents", _LINKED_MODEL_PARENTS), ("children", _CHILDREN)):
+        part = values[name]
+        if set(part) != {"kind", "values"} or part["kind"] != _GRAPHICAL:
+            raise ValueError(f"{name} must be a graphical model, with its kind and values")
+        own = {each.removeprefix(prefix): array for each, array in arrays.items() if each.startswith(prefix)}
+        parts.append(read(part["kind"], part["values"], own))
+    parents, children = parts
+    made = LinkedModel(parents, cast(GraphicalRows, children))
+    _ = made.conditional  # some child is possible, and its tables are not too large
+    return made
+
 
 _PARENTS, _ROWS = "parents-", "children-"
 _UNITS: Final = 10**6
@@ -289,7 +425,7 @@ def _generators(options: LinkedTablesOptions) -> tuple[tuple[Generator[Any], Bas
     Raises:
         CandidateRefused: options that it does not have, or that stand beside those of both tables.
     """
-    from privacy.generators.registry import generator  # which names this module
+    from privacy.generators.calibration import generator  # which names this module
 
     common, made = options.model_dump(include={"noise", "max_model_megabytes"}), []
     parts = (
@@ -341,3 +477,91 @@ def _known(fitted: Fitted[Model], pair: TablePair, task: SynthesisTask) -> Itera
         counts = model.marginal((*others, pair.size)) * weights
         own = pair.size in clique
         yield Measured((*others, pair.size) if own else others, counts if own else counts.sum(axis=-1), variance)
+
+
+# --- Rows of two linked tables out of a published model and a published seed; the same bytes on any machine.
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedRowPieces:
+    """The rows of both tables.
+
+    Args:
+        model: a published model.
+        contract: over the child; gives domains and constraints.
+        seed: public.
+        parents: how many rows of the parent table.
+    Privacy: post-processing.
+    """
+
+    model: LinkedModel
+    contract: Contract
+    seed: PostProcessingSeed
+    parents: int
+
+    @cached_property
+    def pair(self) -> TablePair:
+        """The two tables, with their keys."""
+        return table_pair(self.model.domain.columns, self.contract)
+
+    @cached_property
+    def parent_codes(self) -> NDArray[np.int32]:
+        """Codes of the parents in the order in which they are published."""
+        codes = self.model.sample(self.parents, seed=self.seed.derived("parents").value)
+        return codes[shuffled(self.parents, self.seed.derived("order"))]
+
+    @cached_property
+    def owner(self) -> NDArray[np.int64]:
+        """The place of each child's parent, ascending; as often as the parent's size says."""
+        sizes = self.parent_codes[:, self.model.parents.domain.place(self.pair.size)]
+        return np.repeat(np.arange(self.parents, dtype=np.int64), sizes)
+
+    @cached_property
+    def child_codes(self) -> NDArray[np.int32]:
+        """Codes of the children, parent by parent."""
+        return self.model.children_of(self.parent_codes[self.owner], seed=self.seed.derived("children"))
+
+    @property
+    def children(self) -> int:
+        """How many rows of the child table."""
+        return int(self.owner.size)
+
+    def parent_rows(self) -> Iterator[tuple[Decoded, ...]]:
+        """Yield the parents piece by piece: the key, then their columns."""
+        names = self.model.parents.domain.columns
+        keys = np.arange(1, self.parents + 1, dtype=np.int64)
+        return self._decoded(self.pair.parent_key, keys, names, self.parent_codes, "parent values")
+
+    def child_rows(self) -> Iterator[tuple[Decoded, ...]]:
+        """Yield the children piece by piece: the key of the parent, then their columns."""
+        names = self.model.child_columns
+        return self._decoded(self.pair.child_key, self.owner + 1, names, self.child_codes, "child values")
+
+    def _decoded(
+        self, key: str, keys: NDArray[np.int64], names: Sequence[str], codes: NDArray[np.int32], purpose: str
+    ) -> Iterator[tuple[Decoded, ...]]:
+        decoder, values = Decoder(self.contract, names), self.seed.derived(purpose)
+        for piece, start in enumerate(range(0, max(len(codes), 1), PIECE_ROWS)):
+            own = keys[start : start + PIECE_ROWS]
+            column = Decoded(key_form(key), own, np.zeros(own.size, dtype=np.bool_))
+            yield (column, *decoder.decode(codes[start : start + PIECE_ROWS], piece=piece, words=values.words))
+
+
+def key_form(name: str) -> DecodedForm:
+    """Say how a column of keys is published: as whole numbers."""
+    return DecodedForm(name, "integer")
+
+
+def linked_forms(contract: Contract, names: Sequence[str]) -> tuple[tuple[DecodedForm, ...], tuple[DecodedForm, ...]]:
+    """Return the columns of the published parents and of the published children, the key of each first.
+
+    Args:
+        contract: over the child.
+        names: the columns that are synthesized, in the contract's order.
+    """
+    pair = table_pair(names, contract)
+    above, below = (tuple(name for name in names if name in own) for own in (pair.parent_columns, pair.child_columns))
+    return (
+        (key_form(pair.parent_key), *Decoder(contract, above).forms),
+        (key_form(pair.child_key), *Decoder(contract, below).forms),
+    )

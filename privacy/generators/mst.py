@@ -30,14 +30,14 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Spending,
     SynthesisTask,
 )
 from privacy.generators.options import Options
-from privacy.generators.spending import Spending
-from privacy.generators.stages import StagedFit, Stages, plan_stages
+from privacy.generators.staged import StagedFit, Stages, plan_stages
 from privacy.grant.draws import Draws
-from privacy.marginals.graphical_model import GraphicalModel
-from privacy.marginals.model_sizes import ModelSizes
+from privacy.marginals.graph import ModelSizes
+from privacy.marginals.inference import GraphicalModel
 from privacy.marginals.scores import DistanceScore, Score
 
 _WEIGHTS: Final = (4, 1, 4)

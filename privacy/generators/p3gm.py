@@ -18,16 +18,26 @@ paper's is `number_loss: squared_error`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import ClassVar, Final
 
+import numpy as np
+
 from contracts.message import joined, message, plural
 from privacy.accounting.events import DiscreteGaussian
-from privacy.generators.bin_places import entering, entry_notes
-from privacy.generators.decoder_model import DecoderModel
+from privacy.arrays import Floats
+from privacy.generators.decoder import (
+    DecoderLayers,
+    DecoderModel,
+    decoder_model,
+    layers_of,
+    shares_kept,
+    whole_decoder,
+)
 from privacy.generators.fit_times import sums_seconds
 from privacy.generators.generator import (
     CannotGenerate,
@@ -39,36 +49,207 @@ from privacy.generators.generator import (
     Model,
     SynthesisTask,
 )
-from privacy.generators.label_shares import shares_kept
-from privacy.generators.latent_checks import check_phased
-from privacy.generators.latent_options import PhasedOptions, rounds_note
-from privacy.generators.latent_prior import Prior, fixed_mean, latents_of, log_variance_start, prior_of
-from privacy.generators.linear_decoder import NORM_BITS, LinearForm, linear_fit, linear_form, linear_plan
-from privacy.generators.projection import Projected, Projection, check_clip, checked_layout, projected
-from privacy.generators.training_budget import (
+from privacy.generators.latent import (
+    PhasedOptions,
+    Sums,
+    Timer,
     calibrated_training,
+    check_phased,
     check_relation,
     generator_plan,
     plan_of,
     planned_training,
+    rounds_note,
     sum_events,
     sum_in_words,
     sum_noises,
+    train,
 )
-from privacy.generators.training_run import Sums, Timer, train
-from privacy.generators.whole_decoder import DecoderLayers, decoder_model, layers_of, whole_decoder
+from privacy.generators.linear_decoder import NORM_BITS, LinearForm, linear_fit, linear_form, linear_plan
+from privacy.generators.projection import (
+    BITS,
+    Projected,
+    Projection,
+    check_clip,
+    checked_layout,
+    entering,
+    entry_notes,
+    projected,
+)
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.errors import CannotTrain
-from privacy.learning.groups import LabelCodes
+from privacy.learning.embedding import Embedding, least_bound
 from privacy.learning.layout import RowLayout
-from privacy.learning.learners import FixedDeviation, LatentModel
-from privacy.learning.mixture import Mixture
-from privacy.learning.moments import MomentBlocks, Moments
-from privacy.learning.network import Network, perceptron
-from privacy.learning.optimizer import Adam
+from privacy.learning.learners import FixedDeviation, FixedMean, GaussianMixture, LatentModel
+from privacy.learning.mixture import Mixture, fit_mixture, initial_mixture, mixture_statistic, smallest_floor
+from privacy.learning.moments import LabelCodes, MomentBlocks, Moments
+from privacy.learning.network import Adam, CannotTrain, Network, perceptron
 from privacy.learning.plan import signal_to_noise
+from privacy.learning.whole_network import LARGEST_LATENT, WEIGHT, LatentMixture, to_steps
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
+
+# --- The mixture that latent vectors come from.
+
+
+_WEIGHT_BITS: Final = 9
+_LATENT_PRIOR_SEED: Final = PostProcessingSeed(20210106)
+_NARROWER: Final = 0.5
+"""How much narrower than all rows components are in the beginning, where nothing else parts them."""
+_LEAST, _LEAST_STRETCHED = Fraction(1, 100), Fraction(1, 2)
+"""How much smaller it may be than the bound before the projection; stretched, products must stay whole."""
+_FARTHEST: Final = 60
+"""Norm bounds from the origin that a component's entries may begin at; the lattice of mixtures holds 64."""
+_ROOM: Final = 1.5
+"""The norm bound in the projected space, over the rows' root mean square norm there."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What mixture is wanted; public.
+
+    Args:
+        components: in all, or of each label.
+        labels: the column whose cells own components; None for none.
+        rounds: of expectation and maximisation.
+        spread: root mean square of the latent entries.
+        joined: the label's entries of a projected vector, where the label is among the projected columns.
+    """
+
+    components: int
+    labels: LabelCodes | None
+    rounds: int
+    spread: float
+    joined: range | None = None
+
+    def statistic(self, embedding: Embedding) -> Moments:
+        """Return a stand-in of the same bounds as each round's statistic."""
+        return mixture_statistic(
+            self._initial(embedding, np.full(embedding.dimension, min(1.0, float(embedding.bound) ** 2))),
+            embedding,
+            weight_bits=_WEIGHT_BITS,
+            labels=self.labels,
+        )
+
+    def fit(
+        self,
+        projection: Projection,
+        projected: Projected,
+        measure: Callable[[Moments, int], MomentBlocks],
+        *,
+        deviation: float,
+    ) -> Mixture:
+        """Fit the mixture in the projected space; one draw a round.
+
+        Args:
+            projection: what is projected.
+            projected: centre and axes.
+            measure: draws.
+            deviation: of the noise of a count [rows].
+        Privacy: that of the rounds' draws.
+        """
+        bound = reach(projection, projected)
+        axes = projected.axes if projection.projects else None
+        embedding = projection.embedding(projected.centre, axes, bound=bound, factors=projected.factors)
+        initial = self._started(self._initial(embedding, projected.variances), projected)
+        # Components that begin outside of what the lattice holds would end a fit that is charged already.
+        within = _FARTHEST * float(bound)
+        initial = replace(initial, means=np.clip(initial.means, -within, within))
+        floor = max(smallest_floor(embedding), float(bound) ** 2 * 1e-6)
+        # A component keeps its mean and covariance where its count may be noise.
+        least = max(1.0, 2 * deviation)
+        fitted = fit_mixture(
+            measure,
+            initial,
+            embedding,
+            rounds=self.rounds,
+            weight_bits=_WEIGHT_BITS,
+            floor=floor,
+            least=least,
+            labels=self.labels,
+        )
+        return fitted
+
+    def scale(self, projected: Projected) -> float:
+        """Return what projected vectors are multiplied with to be latent ones."""
+        return self.spread / math.sqrt(max(float(projected.variances.mean()), 1e-9))
+
+    def _started(self, initial: Mixture, projected: Projected) -> Mixture:
+        """Narrow the components that share their rows, and part them by the joined label."""
+        if self.labels is not None:
+            return initial
+        means = initial.means * _NARROWER
+        if self.joined is not None:
+            # A row of which only the label is known: one of the label's entries is 1, all others lie at the centre.
+            entries = np.eye(len(self.joined)) - projected.centre[self.joined]
+            anchors = entries @ projected.axes[self.joined]
+            # The components take the labels in turn.
+            means = means + anchors[np.arange(self.components) % len(anchors)]
+        return replace(initial, means=means, covariances=initial.covariances * _NARROWER**2)
+
+    def _initial(self, embedding: Embedding, variances: Floats) -> Mixture:
+        floor = smallest_floor(embedding)
+        count = 0 if self.labels is None else self.labels.count
+        return initial_mixture(
+            self.components,
+            variances=variances,
+            covariance="full",
+            floor=floor,
+            seed=_LATENT_PRIOR_SEED,
+            labels=count,
+        )
+
+
+def reach(projection: Projection, projected: Projected) -> Fraction:
+    """Return the norm bound in the projected space: half as much again as the rows' root mean square norm there.
+
+    Where rows are nearly alike it is not below what sums hold exactly (`least_bound`).
+    Privacy: made of released numbers.
+    """
+    wide = Fraction(_ROOM * math.sqrt(float(projected.variances.sum()))).limit_denominator(10**6)
+    least = _LEAST if projected.window is None else _LEAST_STRETCHED
+    exact = least_bound(projected.axes, bits=BITS)
+    return min(projection.bound, max(wide, projection.bound * least, exact))
+
+
+def fixed_mean(projected: Projected, scale: float) -> FixedMean:
+    """Return the encoder's mean: the projection, scaled; of rows within the window, where there is one."""
+    window = projected.window
+    # Rows are looked at within the window, so the centre is, too.
+    centre = projected.centre if window is None else (projected.centre - window.low) * window.factors
+    return FixedMean(centre.astype(np.float32), (projected.axes * scale).astype(np.float32))
+
+
+def prior_of(mixture: Mixture, scale: float) -> GaussianMixture:
+    """Return the mixture of latent vectors that a training's divergence is taken to."""
+    # A weight of 0 would have no logarithm.
+    weights = np.maximum(mixture.weights, 1e-6)
+    factors = np.tril(mixture.cholesky()) * scale
+    return GaussianMixture(
+        (weights / weights.sum()).astype(np.float32),
+        (mixture.means * scale).astype(np.float32),
+        factors.astype(np.float32),
+    )
+
+
+def log_variance_start(mixture: Mixture, scale: float) -> float:
+    """Return the mean log variance that latent vectors keep under the mixture, less log 4: reconstruction wants less.
+
+    A vector's divergence from a component is least where its variance along each axis is 1 / the precision's entry.
+    """
+    precisions = np.diagonal(np.linalg.inv(mixture.covariances), axis1=1, axis2=2)
+    logs = -np.log(np.maximum(precisions, 1e-12)).mean(axis=1) + 2 * math.log(scale) - math.log(4)
+    return float(np.clip(mixture.weights @ logs, -20.0, 20.0))
+
+
+def latents_of(mixture: Mixture, scale: float) -> LatentMixture:
+    """Return the mixture of latent vectors in whole numbers; means that noise threw far out are cut to the range."""
+    return LatentMixture(
+        np.maximum(np.rint(mixture.weights * WEIGHT), 1.0).astype(np.int64),
+        np.clip(to_steps(mixture.means * scale), -LARGEST_LATENT, LARGEST_LATENT),
+        to_steps(np.tril(mixture.cholesky()) * scale),
+    )
+
 
 _CENTRE: Final = Fraction(1)
 _AXES: Final = Fraction(5)

@@ -15,22 +15,20 @@ from typing import Final
 
 from privacy.accounting.amounts import AmountRefused
 from privacy.arrays import Singles
-from privacy.federation.phases import PhasedPlan
 from privacy.federation.plan import FederatedPlan, Trust, planned
+from privacy.federation.plans import PhasedPlan, SumBounds, SummingPlan
 from privacy.federation.rounds import RoundSum
-from privacy.federation.summing_plan import SumBounds, SummingPlan
-from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.decoder import DecoderModel
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.latent import PhasedOptions, check_relation, sum_noises
 from privacy.generators.p3gm import ModelForm, P3gm
 from privacy.generators.projection import Projected
-from privacy.generators.training_budget import check_relation, sum_noises
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import LatentModel, learner_slots
 from privacy.learning.mixture import Mixture
 from privacy.learning.moments import Moments
+from privacy.learning.network import CannotTrain
 from privacy.learning.plan import checked_useful
 
 FEDERATED: Final = frozenset(

@@ -39,16 +39,16 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Spending,
     SynthesisTask,
 )
 from privacy.generators.options import Options
-from privacy.generators.spending import Spending
-from privacy.generators.stages import StagedFit, Stages, plan_stages
+from privacy.generators.staged import StagedFit, Stages, plan_stages
 from privacy.grant.draws import Draws
-from privacy.marginals.graphical_model import GraphicalModel
-from privacy.marginals.model_sizes import ModelSizes
+from privacy.marginals.count_noise import mean_absolute
+from privacy.marginals.graph import ModelSizes
+from privacy.marginals.inference import GraphicalModel
 from privacy.marginals.scores import DistanceScore, MutualInformationScore, Score
-from privacy.marginals.uncertainty import mean_absolute
 
 _ONE_WAY_SHARE: Final = Fraction(1, 5)
 _MOST_CANDIDATES: Final = 2_000

@@ -15,24 +15,111 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from contracts.reading.scalars import nearest
 from privacy.arrays import Floats
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.number_scale import measured_factor, numbers_of, shells_statistic
 from privacy.grant.measurement import SumMeasurement
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone
-from privacy.learning.layout import RowLayout
-from privacy.learning.moments import Moments
+from privacy.learning.lattice import MOST_BITS
+from privacy.learning.layout import ColumnLayout, RowLayout
+from privacy.learning.moments import Everyone, Moments, NormShells
 from privacy.learning.principal_components import principal_components
 from privacy.learning.window import Window
+
+# --- How far numbers are stretched that fill little of their declared range.
+
+
+MOST: Final = 64.0
+"""Largest factor: with it products with axes stay whole in float64 (`Projection`)."""
+WITHIN: Final = 0.5
+"""The share of rows that is to lie within the norm."""
+_SHELLS_AN_OCTAVE: Final = 4
+_OCTAVES: Final = 9
+
+
+def numbers_of(layout: RowLayout, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the columns that are numbers; pictures are not."""
+    return tuple(name for name in names if layout.column(name).kind == "number")
+
+
+def shells_statistic(layout: RowLayout, numbers: tuple[str, ...], centre: Floats | None) -> Moments:
+    """Return the counts of rows by the norm of their numbers.
+
+    Args:
+        layout: of all columns.
+        numbers: at least one column.
+        centre: of their entries; without it a stand-in of the same bound.
+    """
+    width = layout.select(numbers).width
+    # The root of the width, rounded up: entries lie in [0, 1], so that no vector is clipped.
+    bound = Fraction(math.isqrt(width * 10**6) + 1, 10**3)
+    about = embedding(layout, bound=bound, bits=MOST_BITS, columns=numbers, centre=centre)
+    return shells_within(about)
+
+
+def shells_within(embedded: Embedding) -> Moments:
+    """Return the counts of rows by the norm of their vectors.
+
+    Args:
+        embedded: from rows to vectors, in 2^16 units of the bound; larger norms are counted in the last shell.
+    """
+    return Moments(embedded, NormShells(np.rint((_radii() * 2.0**MOST_BITS) ** 2).astype(np.int64)), ("counts",))
+
+
+def mean_square(statistic: Moments, measured: SumMeasurement, *, rows: float) -> float:
+    """Return the rows' mean squared norm, a shell's rows having the product of its two radii.
+
+    Args:
+        statistic: a `shells_within`.
+        measured: its noisy counts.
+        rows: noisy number of rows, at least 1 [rows].
+    Privacy: post-processing.
+    """
+    counts = _counts(np.asarray(statistic.blocks(measured.values).counts), rows)
+    radii = np.concatenate([[0.0], _radii(), [1.0]]) * float(statistic.embedding.bound)
+    return float(counts @ (radii[1:] * radii[:-1])) / rows
+
+
+def measured_factor(statistic: Moments, measured: SumMeasurement, *, rows: float) -> float:
+    """Return the factor by which numbers are stretched.
+
+    Args:
+        statistic: a `shells_statistic`.
+        measured: its noisy counts.
+        rows: noisy number of rows, at least 1 [rows].
+    Privacy: post-processing.
+    """
+    bound, numbers = float(statistic.embedding.bound), len(statistic.embedding.columns)
+    counts = _counts(np.asarray(statistic.blocks(measured.values).counts), rows)
+    # The first shell at which the cumulated counts reach the wanted share.
+    within = np.cumsum(counts)
+    place = int(np.searchsorted(within, WITHIN * within[-1]))
+    # The share is reached beyond the last radius only: nothing is gained by stretching.
+    if place >= _radii().size:
+        return 1.0
+    return float(np.clip(math.sqrt(numbers / 16) / (bound * _radii()[place]), 1.0, MOST))
+
+
+def _radii() -> Floats:
+    """Return the shells' radii, rising, in the bound of the norm."""
+    steps = np.arange(1, _OCTAVES * _SHELLS_AN_OCTAVE + 1)[::-1]
+    return np.asarray(2.0 ** (-steps / _SHELLS_AN_OCTAVE))
+
+
+def _counts(noisy: Floats, total: float) -> Floats:
+    """Return the nearest counts that are not negative and add up to a total."""
+    # The projection onto the simplex: what is taken off follows from the sorted counts.
+    falling = np.sort(noisy)[::-1]
+    over = (np.cumsum(falling) - total) / np.arange(1, noisy.size + 1)
+    return np.asarray(np.maximum(noisy - over[np.flatnonzero(falling > over)[-1]], 0.0))
+
 
 BITS: Final = 12
 MOST_ENTRIES: Final = 4096
@@ -350,3 +437,49 @@ def _stretched(
     """Measure how far numbers are stretched, and return the entries' factors."""
     shells = projection.shells_statistic(centre)
     return projection.factors(measured_factor(shells, measure(shells), rows=rows))
+
+
+# --- How numbers enter a vector.
+
+
+NumberEntry = Literal["auto", "bins", "scaled"]
+"""An option of generators: by bins, scaled by the bounds, or by bins where those are far from even."""
+UNEVEN: Final = 10
+"""Bins are far from even where their middles lie more than so many times as far apart in one place as in another."""
+
+
+def entering(layout: RowLayout, numbers: NumberEntry) -> RowLayout:
+    """Return the layout with those numbers by bins that are to enter so; names, cells and entries stay the same.
+
+    Args:
+        layout: numbers scaled by their bounds, as the contract has them.
+        numbers: the option.
+    """
+    return RowLayout(tuple(_by_bins(each) if _enters_by_bins(each, numbers) else each for each in layout.columns))
+
+
+def entry_notes(declared: RowLayout | None, used: RowLayout) -> tuple[str, ...]:
+    """Name the numbers that enter by the places of their bins, for a plan; nothing where none does.
+
+    Args:
+        declared: as the contract has them.
+        used: as a generator takes them.
+    """
+    names = () if declared is None else (each.name for each in used.columns if each is not declared.column(each.name))
+    listed = ", ".join(names)
+    return (f"numbers that enter by the places of their bins: {listed}",) if listed else ()
+
+
+def _enters_by_bins(column: ColumnLayout, numbers: NumberEntry) -> bool:
+    if column.kind != "number" or numbers == "scaled":
+        return False
+    apart = np.diff(column.points)
+    # One bin or two have no distances to compare.
+    return numbers == "bins" or bool(apart.size > 1 and apart.max() > UNEVEN * apart.min())
+
+
+def _by_bins(column: ColumnLayout) -> ColumnLayout:
+    """Return the column with its bins at even distances; the cell of nulls stays as it is."""
+    table, bins = column.table.copy(), column.points.size
+    table[:bins, 0] = (np.arange(bins) + 0.5) / bins
+    return replace(column, table=table)

@@ -16,6 +16,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from privacy.generators.decoder import biases_moved, decoder_model, layers_of, standard_latents, whole_decoder
 from privacy.generators.fit_times import sums_seconds
 from privacy.generators.generator import (
     CountsSource,
@@ -26,11 +27,11 @@ from privacy.generators.generator import (
     Model,
     SynthesisTask,
 )
-from privacy.generators.label_shares import biases_moved
-from privacy.generators.latent_checks import check_loss
-from privacy.generators.latent_options import VariationalOptions
-from privacy.generators.projection import BITS, checked_layout
-from privacy.generators.training_budget import (
+from privacy.generators.latent import (
+    Sums,
+    Timer,
+    VariationalOptions,
+    check_loss,
     check_relation,
     generator_plan,
     plan_of,
@@ -38,17 +39,15 @@ from privacy.generators.training_budget import (
     sum_events,
     sum_in_words,
     sum_noises,
+    train,
 )
-from privacy.generators.training_run import Sums, Timer, train
-from privacy.generators.whole_decoder import decoder_model, layers_of, standard_latents, whole_decoder
+from privacy.generators.projection import BITS, checked_layout
 from privacy.grant.draws import Draws
 from privacy.learning.embedding import embedding
-from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import LatentModel, parameters_of
-from privacy.learning.moments import Moments
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Adam
+from privacy.learning.moments import Everyone, LabelCodes, Moments
+from privacy.learning.network import Adam, perceptron
 
 SEED: Final = 1
 

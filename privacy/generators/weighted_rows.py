@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 
 MOST_ROWS: Final = 2**31 - 1
 MOST_WEIGHT: Final = 2**31 - 1

@@ -7,7 +7,7 @@ from typing import Final
 from privacy.accounting.events import event_from_json
 from privacy.grant.measurement import DrawRequest
 from privacy.ledger.draw_files import Draw
-from privacy.ledger.errors import LedgerRefusal, refusal
+from privacy.ledger.entries import LedgerRefusal, refusal
 
 SPOILED: Final = "spoiled"
 """Marks a draw that failed after the exact numbers were there."""

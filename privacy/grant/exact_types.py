@@ -20,9 +20,9 @@ from typing import Any, Final, Literal, Union, cast, get_args, get_origin, get_t
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.federation.rounds import SiteAnswers
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts

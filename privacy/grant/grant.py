@@ -28,7 +28,7 @@ from privacy.grant.queries.kinds import query_kinds
 from privacy.grant.queries.query import DrawStage, Handle, Progress, Query, Relation, ResultT, silent
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger.draw_files import Draw, DrawFiles
-from privacy.ledger.journal.journal import Journal
+from privacy.ledger.journal.append import Journal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.terms import Charge

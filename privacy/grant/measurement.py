@@ -16,12 +16,12 @@ from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
+    KeySelection,
     PrivacyEvent,
     event_from_json,
 )
-from privacy.accounting.key_selection import KeySelection
 from privacy.learning.moments import Moments
-from privacy.marginals.coarsening import Coarsening
+from privacy.marginals.counts import Coarsening
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.suppression import Threshold
 from privacy.refine.sparse import SparseTable

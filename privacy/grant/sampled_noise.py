@@ -9,23 +9,19 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector
-from privacy.accounting.key_count_law import KeyCountLaw
-from privacy.accounting.key_selection import KeySelection
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector, KeySelection
+from privacy.accounting.key_law import KeyCountLaw
 from privacy.federation.plan import RoundedNoise, ShareNoise, WholeNoise
 from privacy.grant.queries.query import IntegerNoise
+from privacy.noise import bernoulli as poisson_sample
+from privacy.noise import choice as exponential
+from privacy.noise import choice as key_coins
+from privacy.noise import choice as key_counts
+from privacy.noise import choice as weighted_choice
 from privacy.noise import discrete_gaussian as gaussian
 from privacy.noise import discrete_laplace as laplace
-from privacy.noise import exponential_mechanism as exponential
-from privacy.noise import (
-    key_coins,
-    key_counts,
-    lattice_gaussian,
-    lattice_shares,
-    poisson_sample,
-    row_normals,
-    weighted_choice,
-)
+from privacy.noise import lattice_gaussian, lattice_shares
+from privacy.noise import lattice_gaussian as row_normals
 from privacy.noise.random_bytes import RandomBytes
 from privacy.noise.sparse_laplace import SparseLaplace
 

@@ -28,8 +28,8 @@ import numpy as np
 
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.measured import Measured, estimate_total
+from privacy.marginals.estimation import Measured, estimate_total
+from privacy.marginals.graph import CellDomain
 
 _NOTHING = 1e-12
 """A part whose squared size is below this share of the whole is rounding."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.learning.portable_normal import BITS, normal_steps
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 ONE: Final = 1 << BITS
 _NORMALS: Final = 6

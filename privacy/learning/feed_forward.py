@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 Layers = list[tuple[Floats, Floats]]
 """Weights (outputs, inputs) and biases (outputs,) of each layer."""

@@ -14,11 +14,10 @@ import numpy as np
 
 from privacy.arrays import Floats
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import NearestCentre
 from privacy.learning.lattice import to_lattice
 from privacy.learning.mixture import Measure, into_bound, standard_normals
-from privacy.learning.moments import MomentBlocks, Moments
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.learning.moments import MomentBlocks, Moments, NearestCentre
+from privacy.marginals.portable import PostProcessingSeed
 
 
 @dataclass(frozen=True, eq=False)

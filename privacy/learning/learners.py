@@ -19,10 +19,8 @@ import numpy as np
 
 from contracts.canonical import digest
 from privacy.arrays import Singles
-from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import RowLayout
-from privacy.learning.network import Network, Slot, slots
-from privacy.learning.optimizer import Optimizer, check_optimizer
+from privacy.learning.network import CannotTrain, Network, Optimizer, Slot, check_optimizer, slots
 from privacy.learning.window import Window
 
 NumberLoss = Literal["bernoulli", "gaussian"]

@@ -21,8 +21,7 @@ from privacy.learning.lattice import LatticePoints
 from privacy.learning.layout import BlockKind, RowLayout
 from privacy.learning.portable_normal import BITS, normal_steps
 from privacy.learning.whole_network import ONE, StepSizes
-from privacy.marginals.portable_math import scaled_exponential
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed, scaled_exponential
 
 OutputForm = Literal["logits", "values"]
 UNIT_BITS: Final = 30

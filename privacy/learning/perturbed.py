@@ -30,9 +30,9 @@ from contracts.canonical import digest
 from privacy.accounting.calibrate import gaussian_sigma_squared
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
 from privacy.arrays import Floats
-from privacy.learning.errors import CannotTrain
 from privacy.learning.feed_forward import by_part, count_of
 from privacy.learning.layout import RowLayout
+from privacy.learning.network import CannotTrain
 from privacy.marginals.sensitivity import LaplaceNoise, Noise
 
 STEPS: Final = 2**16

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.marginals.portable_math import logarithm
+from privacy.marginals.portable import logarithm
 
 BITS: Final = 12
 _LN2: Final = 0.6931471805599453

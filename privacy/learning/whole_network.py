@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from privacy.learning.lattice import EXACT, LatticePoints, to_lattice
 from privacy.learning.portable_normal import BITS, normal_steps
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 ONE: Final = 2**BITS
 LARGEST_ACTIVATION: Final = 2**22

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privacy.arrays import Singles
-from privacy.learning.errors import CannotTrain
+from privacy.learning.network import CannotTrain
 
 
 @dataclass(frozen=True, eq=False)

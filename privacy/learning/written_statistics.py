@@ -16,9 +16,19 @@ from numpy.typing import NDArray
 
 from privacy.arrays import Floats
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import LatticePoints, sha256
-from privacy.learning.moments import ABOVE, ON, PARTS, Moments
+from privacy.learning.moments import (
+    ABOVE,
+    ON,
+    PARTS,
+    Everyone,
+    Groups,
+    LabelCodes,
+    Moments,
+    NearestCentre,
+    NormShells,
+    Responsibilities,
+)
 
 _RATIONAL: Final = re.compile(r"[0-9]{1,20}(/[1-9][0-9]{0,19})?")
 

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 from sqlalchemy import Connection, Table, insert
 
-from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal, refusal
+from privacy.ledger.entries import LedgerCorrupt, LedgerRefusal, refusal
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.schema import VERSION, head, metadata

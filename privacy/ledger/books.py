@@ -23,8 +23,8 @@ from sqlalchemy import Connection, Row, select
 
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
-from privacy.ledger.accounts.reckoning import Balance, Reckoning, reckon
-from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.accounts.fold import Balance, Reckoning, reckon
+from privacy.ledger.entries import TAMPERED, LedgerCorrupt
 from privacy.ledger.journal.signing import Signer, key_id, signature_holds
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store, Transaction

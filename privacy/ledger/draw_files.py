@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
-from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.entries import LedgerCorrupt
 
 _IDENTITY: Final = "folder.json"
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from privacy.ledger.entries import OPEN, Entry
-from privacy.ledger.errors import TAMPERED, LedgerCorrupt
+from privacy.ledger.entries import OPEN, TAMPERED, Entry, LedgerCorrupt
 from privacy.ledger.terms import TERMS, ChargeRequest
 
 _REQUEST: Final = tuple(field.name for field in fields(ChargeRequest) if field.name != "source")

@@ -19,12 +19,11 @@ from privacy.ledger.accounts import opening
 from privacy.ledger.accounts import version_entries as publishing
 from privacy.ledger.accounts.admission import exceeded
 from privacy.ledger.accounts.charges import OpenCharge, Security
-from privacy.ledger.accounts.reckoning import check_accounts
+from privacy.ledger.accounts.fold import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
-from privacy.ledger.entries import Entry, is_behind
-from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.journal.journal import Clock, Journal
+from privacy.ledger.entries import Entry, LedgerCorrupt, is_behind
+from privacy.ledger.journal.append import Clock, Journal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger_reading import LedgerReading
 from privacy.ledger.replay.guards import Dates
@@ -37,7 +36,7 @@ from privacy.ledger.store.ledger_rows import (
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
 
 if TYPE_CHECKING:  # a key is rarely changed, and every plan opens a ledger
-    from privacy.ledger.accounts.key_entries import SignChange
+    from privacy.ledger.accounts.version_entries import SignChange
     from privacy.ledger.journal.key_changes import SignedChange
 
 
@@ -288,7 +287,7 @@ class Ledger(LedgerReading):
 
     def change_key(self, kind: str, key: str, successor: str, sign: SignChange) -> SignedChange:
         """Enter that another key signs from now on; see `key_entries`."""
-        from privacy.ledger.accounts.key_entries import change_key
+        from privacy.ledger.accounts.version_entries import change_key
 
         with self._store.writing() as transaction:
             return change_key(

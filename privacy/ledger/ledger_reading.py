@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock
 from privacy.ledger.accounts.admission import Admission, admit, price
-from privacy.ledger.accounts.reckoning import check_accounts, with_failures
+from privacy.ledger.accounts.fold import check_accounts, with_failures
 from privacy.ledger.books import Books
 from privacy.ledger.entries import Entry
-from privacy.ledger.journal.journal import Journal
-from privacy.ledger.journal.log import JournalLog
+from privacy.ledger.journal.append import Journal, JournalLog
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import DAMAGED, Store
@@ -116,7 +115,7 @@ class LedgerReading:
 
     def key_changes(self) -> tuple[SignedChange, ...]:
         """Return the changes of the signing key, in their order."""
-        from privacy.ledger.accounts.key_entries import key_changes
+        from privacy.ledger.accounts.version_entries import key_changes
 
         with self._store.reading() as connection:
             return key_changes(self._journal, connection)

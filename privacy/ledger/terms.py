@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from contracts.contract.privacy_terms import Adjacency, Scope
+from contracts.contract.terms import Adjacency, Scope
 from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.accounting.calculus import Calculus, calculus_from_json
-from privacy.accounting.events import PrivacyEvent, event_from_json
-from privacy.accounting.key_selection import failures
+from privacy.accounting.events import PrivacyEvent, event_from_json, failures
 
 ChargeStatus = Literal["reserved", "opened", "published", "returned"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import JSON, BigInteger, ColumnElement, Connection, Row, and_, cast, func, select
 
-from privacy.ledger.accounts.failures import charged_failures
+from privacy.ledger.accounts.balances import charged_failures
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store

@@ -1,20 +1,20 @@
 """Exact sums of a column in every cell of a marginal, as an opaque handle: a grant alone opens it.
 
-For sums the handle has two or three whole numbers a cell [steps of the lattice, `contracts.domains.value_lattices`]:
+For sums the handle has two or three whole numbers a cell [steps of the lattice, `contracts.domains.lattice`]:
 
     above     of rows with a value, the sum of the steps from the lower bound up to it
     below     of rows with a value, the sum of the steps from it up to the upper bound
     missing   of rows without one, `width` steps each; where missing values are counted apart
 
 One row hands out `width` steps in all, so that counts, sums and means of a column come of one draw. A sum alone has
-one number a cell, and moments three or four, of which a row hands out `whole` steps (`contracts.domains.value_sums`).
+one number a cell, and moments three or four, of which a row hands out `whole` steps (`contracts.domains.addends`).
 With a survey weight it hands out each of its steps as often as its weight says [steps, times steps of the weight].
 
-For quantiles it has the counts of all nodes of a tree (`contracts.domains.value_trees`) [rows]. A row with a value
+For quantiles it has the counts of all nodes of a tree (`contracts.domains.trees`) [rows]. A row with a value
 is in one node of each level; one without is counted once, beside the nodes. Rows that are weighed count as often as
 their weight says, here and where nothing but rows is counted (`contracts.domains.addends`) [steps of the weight]. For
-a clip that a run finds it has the counts of a histogram of magnitudes (`contracts.domains.value_magnitudes`) [rows].
-A distinct count has one number a cell (`contracts.domains.distinct_counts`) [values, or units].
+a clip that a run finds it has the counts of a histogram of magnitudes (`contracts.domains.addends`) [rows].
+A distinct count has one number a cell (`contracts.domains.addends`) [values, or units].
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.addends import Addends
-from contracts.domains.distinct_counts import DistinctCount
-from contracts.domains.value_sums import LoneSum
+from contracts.domains.addends import Addends, DistinctCount, LoneSum
 from privacy.accounting.events import CountNoise
 from privacy.marginals.sensitivity import Noise, distinct_moves, marginal_moves, moved_noise
 

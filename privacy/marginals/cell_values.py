@@ -1,7 +1,7 @@
 """Exact values of a column in every cell of a marginal, as an opaque handle: a grant alone opens it.
 
 The handle has one line for each different value of each cell: the number of the cell (row-major), the offset on the
-column's lattice (`contracts.domains.value_lattices`), and how many rows have it; ascending by cell, then by offset.
+column's lattice (`contracts.domains.lattice`), and how many rows have it; ascending by cell, then by offset.
 Rows without a value have no line.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.quantile_choices import QuantileChoices
+from contracts.domains.trees import QuantileChoices
 
 
 @dataclass(frozen=True, repr=False, eq=False)

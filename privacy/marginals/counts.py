@@ -6,8 +6,11 @@ no value, refuses pickling, and has no public way to the numbers.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +18,79 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from privacy.marginals.coarsening import Coarsening, sum_up
+from contracts.release.tables.levels import Level
+
+# --- A marginal at a coarser resolution.
+
+
+Firsts = tuple[tuple[str, tuple[int, ...]], ...]
+"""Columns, each with the first bin of each joined one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coarsening:
+    """Which coarser cell each cell of a marginal belongs to.
+
+    Args:
+        level: name of the resolution.
+        shape: groups along each column.
+        cell_of: row-major number of the coarser cell, int64, in the shape of the marginal.
+        firsts: of columns whose neighbouring bins were joined in this run, the first bin of each joined one.
+    Raises:
+        ValueError: a number that is none of a coarser cell.
+    """
+
+    level: str
+    shape: tuple[int, ...]
+    cell_of: NDArray[np.int64]
+    firsts: Firsts = ()
+
+    def __post_init__(self) -> None:
+        """Keep a copy that nobody can change, and refuse cells that belong nowhere."""
+        numbers = np.array(self.cell_of)
+        numbers.flags.writeable = False
+        object.__setattr__(self, "cell_of", numbers)
+        if numbers.dtype != np.int64 or (numbers.size and not 0 <= numbers.min() <= numbers.max() < prod(self.shape)):
+            raise ValueError(f"cell_of must hold whole numbers in [0, {prod(self.shape)})")
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of shape and cells: two coarsenings with the same digest measure the same counts."""
+        digest = hashlib.sha256(repr((self.shape, self.cell_of.shape)).encode())
+        digest.update(np.ascontiguousarray(self.cell_of, dtype="<i8").tobytes())
+        return digest.hexdigest()
+
+    def to_json(self) -> dict[str, str]:
+        """Return what a draw's header and a record say of it."""
+        return {"level": self.level, "sha256": self.sha256}
+
+
+def sum_up(coarsening: Coarsening, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sums over the coarser cells, exact, in their shape.
+
+    Raises:
+        ValueError: counts of another shape.
+    """
+    cell_of = coarsening.cell_of
+    if counts.shape != cell_of.shape:
+        raise ValueError(f"counts of shape {counts.shape}, allowed {cell_of.shape}")
+    sums = np.zeros(prod(coarsening.shape), dtype=np.int64)
+    # add.at adds every cell, also where several have the same place.
+    np.add.at(sums, cell_of.reshape(-1), counts.reshape(-1))
+    return sums.reshape(coarsening.shape)
+
+
+def coarser_counts(coarsening: Coarsening | None, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return expected counts at a coarser resolution; as they are without one [rows]."""
+    if coarsening is None:
+        return counts
+    sums = np.bincount(coarsening.cell_of.reshape(-1), counts.reshape(-1), prod(coarsening.shape))
+    return np.asarray(sums.reshape(coarsening.shape), dtype=np.float64)
+
+
+def coarsening(level: Level, firsts: Firsts = ()) -> Coarsening:
+    """Return the coarsening of a table to one of its levels; with `firsts`, of a marginal whose bins were joined."""
+    return Coarsening(level.name, level.shape(level.columns), level.cell_of, firsts)
 
 
 @dataclass(frozen=True)
@@ -47,7 +122,7 @@ class ParentRows:
             ValueError: no link leads up from the base.
         Source: docs/derivations.md, section 2, "Linked tables", claim 2, with the parent table as the base.
         """
-        from contracts.contract.flattening import rows_per_unit  # few contracts have linked tables
+        from contracts.contract.linked import rows_per_unit  # few contracts have linked tables
 
         linked = contract.linked
         chain = None if linked is None else linked.chain(contract.table)

@@ -37,8 +37,8 @@ import numpy as np
 
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats, Singles
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 
 POINTS: Final = 256
 """K."""

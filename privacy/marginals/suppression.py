@@ -21,9 +21,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise
-from privacy.marginals.noise_tail import least_margin, mean_above, tail
+from privacy.marginals.count_noise import least_margin, mean_above, tail
 
 _UP: Final = Context(prec=6, rounding=ROUND_CEILING)
 _MARGIN: Final = Decimal("1.000000001")

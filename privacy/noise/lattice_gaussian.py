@@ -24,8 +24,10 @@ section 13.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from math import frexp
+from functools import partial
+from math import ceil, frexp, pi
 from typing import Final
 
 import numpy as np
@@ -92,3 +94,33 @@ def lattice_of(standard_deviation: Fraction) -> float:
     if Fraction(2) ** power > standard_deviation:  # the nearest double may lie above
         power -= 1
     return 2.0 ** (power - LATTICE_BITS)
+
+
+# --- Normals for the latent vectors of a sample's rows.
+
+
+_STEP: Final = np.float32(2.0**-32)
+_TURN: Final = np.float32(2.0 * pi * 2.0**-32)
+
+
+def normals_from(source: RandomBytes) -> Callable[[int, int], NDArray[np.float32]]:
+    """Return what draws normals for so many rows, so many a row."""
+    return partial(row_normals, source=source)
+
+
+def row_normals(rows: int, size: int, *, source: RandomBytes) -> NDArray[np.float32]:
+    """Draw normals, each row's from its own bytes.
+
+    Args:
+        rows: how many rows.
+        size: numbers a row.
+        source: uniform bytes; 8 for two numbers of a row are taken, row after row.
+    Returns:
+        float32, shape (rows, size).
+    """
+    half = ceil(size / 2)
+    words = source.take(8 * rows * half).view("<u4").reshape(rows, 2, half)
+    radii = np.sqrt(np.log((words[:, 0].astype(np.float32) + np.float32(0.5)) * _STEP) * np.float32(-2))
+    angles = words[:, 1].astype(np.float32) * _TURN
+    normals: NDArray[np.float32] = np.concatenate([np.cos(angles) * radii, np.sin(angles) * radii], axis=1)
+    return np.ascontiguousarray(normals[:, :size])

@@ -40,14 +40,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from privacy.arrays import Floats
+from contracts.message import message
+from contracts.release.tables.levels import levels_of, parents
+from contracts.release.tables.tables import CONSISTENT_METHODS, Refine, TableSpec
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Floats, Numbers
+from privacy.marginals.count_noise import variance
+from privacy.refine.hierarchy import Parents, consistent_variances, make_consistent, project_tree, round_tree
+from privacy.refine.intervals import noise_intervals, refined_intervals
+from privacy.refine.methods import Method
+from privacy.refine.posterior import STEP
+from privacy.refine.simplex import project_simplex, round_to_total
+from privacy.refine.tables import NO_SUM, Coarser, Refined
 
 MOST_PASSES: Final = 200
 SETTLED: Final = 2.0**-20
@@ -264,3 +277,223 @@ def _views(tables: Sequence[NoisyTable], clique: Clique) -> Iterator[_View]:
         # 1 / (v_t p_t); 0 for a total that is known exactly, which is followed instead.
         weight = _divided(np.ones_like(behind), variance)
         yield _View(number, summed, order, None if whole else table.possible, behind, weight)
+
+
+# --- Refinement of all tables of a release together, so that they agree on what they share.
+
+
+TOTAL_OF_ALL: Final = message(
+    "The total is the average of the measured total and of all tables' sums, weighted by their noise."
+)
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """A noisy marginal as it was drawn.
+
+    Args:
+        columns: its columns.
+        noisy: noisy counts over the declared domain, one axis a column [units].
+        impossible: declared structural zeros, same shape.
+        event: the noise.
+    """
+
+    columns: tuple[str, ...]
+    noisy: NDArray[np.int64]
+    impossible: NDArray[np.bool_]
+    event: CountNoise
+
+    def as_table(self) -> NoisyTable:
+        """Return the table as consistency sees it."""
+        return NoisyTable(self.columns, self.noisy, variance(self.event), ~self.impossible)
+
+
+@dataclass(frozen=True)
+class KnownTotal:
+    """The release's total.
+
+    Args:
+        value: measured or declared [units].
+        event: the noise of a measured one; None where it is declared public, and exact.
+    """
+
+    value: int
+    event: CountNoise | None
+
+    def as_table(self) -> NoisyTable:
+        """Return the total as a table without columns."""
+        spread = 0.0 if self.event is None else variance(self.event)
+        return NoisyTable((), np.asarray(float(self.value)), spread, np.ones((), np.bool_))
+
+
+def refine_together(
+    tables: Sequence[MeasuredTable], terms: Refine, *, total: KnownTotal | None
+) -> tuple[Refined, ...]:
+    """Refine noisy tables so that they agree on every margin that they share.
+
+    Args:
+        tables: of different sets of columns.
+        terms: method "none" or "simplex", and whether the counts are whole.
+        total: the release's total; None only with method "none".
+    Returns:
+        tuple: for each table its refinement, with the largest difference between a margin of it and the same margin
+        of another table.
+    Raises:
+        ValueError: another method, no total, or every cell a structural zero while the total is positive.
+    Privacy: post-processing; deterministic.
+    """
+    if terms.method not in CONSISTENT_METHODS:
+        raise ValueError(f"method must be one of {', '.join(CONSISTENT_METHODS)}, not {terms.method!r}")
+    known = [] if total is None else [total.as_table()]
+    agreement = Agreement([*(table.as_table() for table in tables), *known])
+    if terms.method == "none":
+        made: list[Numbers] = [_steady(values) for values in agreement.estimates()[: len(tables)]]
+        return _stated(tables, made, terms, None, ())
+    if total is None:
+        raise ValueError("method 'simplex' needs a total")
+    # The total took part as a table without columns, the last one.
+    estimate = total.value if total.event is None else round(float(agreement.estimates()[-1]))
+    notes = [TOTAL_OF_ALL] * (total.event is not None) + [NO_SUM] * (estimate < 0)
+    reached = KnownTotal(max(0, estimate), None)
+    # Again, with the total fixed at a whole number: the nearest tables that agree and have no cell below 0.
+    nearest = Agreement([*(table.as_table() for table in tables), reached.as_table()]).nearest_tables()
+    made = [_with_total(table, values, reached.value, terms) for table, values in zip(tables, nearest, strict=False)]
+    return _stated(tables, made, terms, reached.value, tuple(notes))
+
+
+def _steady(values: Floats) -> Floats:
+    """Drop the last bits, which differ between machines."""
+    steady: Floats = np.rint(values / STEP) * STEP
+    return steady
+
+
+def _with_total(table: MeasuredTable, values: Floats, total: int, terms: Refine) -> Numbers:
+    """Return a table with exactly the total: nearly consistent values, moved onto the simplex, rounded if wanted."""
+    possible = ~table.impossible
+    projected = _steady(project_simplex(values[possible], total))
+    counts: Numbers = round_to_total(projected, total) if terms.integers else projected
+    whole: NDArray[Any] = np.zeros(values.shape, dtype=counts.dtype)
+    whole[possible] = counts
+    return whole
+
+
+def _stated(
+    tables: Sequence[MeasuredTable],
+    values: Sequence[Numbers],
+    terms: Refine,
+    total: int | None,
+    notes: tuple[str, ...],
+) -> tuple[Refined, ...]:
+    """State what was made of each table, with its intervals and with how far it is from agreeing."""
+    gaps = Agreement([table.as_table() for table in tables]).disagreements(values)
+    method: Method = "none" if terms.method == "none" else "simplex"
+    refined = []
+    for table, counts, gap in zip(tables, values, gaps, strict=True):
+        if method == "none":
+            ends = noise_intervals(table.noisy, table.event).holding(counts).with_zeros(table.impossible)
+        else:
+            ends = refined_intervals(table.noisy, counts, table.event, impossible=table.impossible)
+        refined.append(Refined(counts, total, notes, method, None, None, {}, ends, disagreement=gap))
+    return tuple(refined)
+
+
+# --- Refinement of a table that was measured at several resolutions.
+
+
+@dataclass(frozen=True)
+class MeasuredTree:
+    """The noisy counts of a table at all its resolutions, coarsest first, the table itself last.
+
+    Args:
+        noisy: noisy counts of each level, in its shape [units].
+        impossible: of each level, the cells that cannot hold anybody.
+        events: the noise of each level.
+        parents: for each level but the first, the row-major number of the cell above.
+    """
+
+    noisy: Sequence[NDArray[np.int64]]
+    impossible: Sequence[NDArray[np.bool_]]
+    events: Sequence[CountNoise]
+    parents: Parents
+
+
+def measured_tree(
+    table: TableSpec, contract: Contract, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]
+) -> MeasuredTree:
+    """Put together what was measured of a table with a hierarchy.
+
+    Args:
+        table: the table.
+        contract: its contract.
+        noisy: noisy counts of its levels, coarsest first, and then its own; any shape [units].
+        events: their noise.
+    Raises:
+        ValueError: other numbers of counts than the levels have cells.
+    """
+    levels = levels_of(table, contract)
+    impossible = [*(level.impossible(table.columns) for level in levels), contract.impossible(table.columns)]
+    shaped = [values.reshape(mask.shape) for values, mask in zip(noisy, impossible, strict=True)]
+    return MeasuredTree(shaped, impossible, tuple(events), parents(levels, table, contract))
+
+
+def refine_tree(tree: MeasuredTree, *, total: int | None, integers: bool) -> Refined:
+    """Make the levels of a table consistent by weighted least squares, then non-negative and whole from the top down.
+
+    Structural zeros, and coarser cells of which they are all, are zero and take no part.
+
+    Args:
+        tree: what was measured.
+        total: sum that is kept, noisy or declared public; a negative one becomes 0 with a note. None to add up to
+            what the levels themselves estimate, to the nearest whole number [units].
+        integers: whole counts, by largest remainders within each parent.
+    Returns:
+        Refined: the table, and under `coarser` its levels, coarsest first.
+    Raises:
+        ValueError: the levels do not partition each other, or there is no possible cell while the total is positive.
+    Privacy: post-processing; deterministic.
+    Source: Hay, Rastogi, Miklau, Suciu 2010 (consistency); rounding from the top down as in `round_tree`.
+    """
+    possible = [~mask.reshape(-1) for mask in tree.impossible]
+    noisy = [values.reshape(-1)[kept] for values, kept in zip(tree.noisy, possible, strict=True)]
+    above = _among_possible(tree.parents, possible)
+    # A total below zero is no total of counts: it is set to 0, with a note.
+    known = None if total is None else max(total, 0)
+    estimates = make_consistent(noisy, [variance(event) for event in tree.events], above, total=known)
+    # Without a given total the table adds up to the levels' own estimate, rounded.
+    reached = round(float(estimates[0].sum())) if known is None else known
+    notes = (NO_SUM,) if (reached if total is None else total) < 0 else ()
+    finish = round_tree if integers else project_tree
+    counts = finish(estimates, above, total=max(reached, 0))
+    tables = list(map(_whole_table, counts, possible, tree.noisy))
+    # The last level is the table itself; those before it are its coarser resolutions.
+    *coarser, finest = [
+        Coarser(table, refined_intervals(values, table, event, impossible=mask))
+        for table, values, event, mask in zip(tables, tree.noisy, tree.events, tree.impossible, strict=True)
+    ]
+    ends = finest.intervals
+    return Refined(finest.values, max(reached, 0), notes, "hierarchy", None, None, {}, ends, coarser=tuple(coarser))
+
+
+def expected_variances(sizes: Sequence[int], variances: Sequence[float], *, total_known: bool) -> tuple[float, ...]:
+    """Return the error variance of a cell of each level after consistency, for a tree with equal families [units²].
+
+    Making counts non-negative and whole comes after that, and mostly makes it less.
+    """
+    return tuple(map(float, consistent_variances(sizes, np.array(variances), total_known)))
+
+
+def _among_possible(parents: Parents, possible: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.int64]]:
+    """Number the parents among the possible cells only."""
+    # The running number of possible cells is the new number of each.
+    numbers = [np.cumsum(kept) - 1 for kept in possible]
+    return [
+        number[parent[kept]].astype(np.int64)
+        for parent, number, (_, kept) in zip(parents, numbers[:-1], pairwise(possible), strict=True)
+    ]
+
+
+def _whole_table(counts: Numbers, possible: NDArray[np.bool_], like: NDArray[np.int64]) -> NDArray[Any]:
+    """Put one count for each possible cell back into its level, with 0 elsewhere."""
+    table: NDArray[Any] = np.zeros(possible.size, dtype=counts.dtype)
+    table[possible] = counts
+    return table.reshape(like.shape)

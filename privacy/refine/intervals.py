@@ -34,8 +34,8 @@ from contracts.message import message
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.arrays import Floats, Numbers
-from privacy.marginals.uncertainty import half_width
-from privacy.refine.chunks import over_chunks
+from privacy.marginals.count_noise import half_width
+from privacy.refine.simplex import over_chunks
 
 CONFIDENCE: Final = 0.95
 _BY_NOISE: Final = message("the noise alone: the noisy count plus or minus what 95 % of its noise reaches")

@@ -20,18 +20,229 @@ ones, which are more likely noise, are dropped (ε = 10, 64 × 64: an error of 0
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil, sqrt
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import CountNoise
-from privacy.refine.bootstrap_risk import STEPS_PER_UNIT, CellPopulation, Risk, expected_risks, population
-from privacy.refine.chunks import over_chunks
-from privacy.refine.noise_mass import noise_unit
-from privacy.refine.simplex import check_projectable
+from privacy.refine.noise_mass import noise_likelihood, noise_unit
+from privacy.refine.simplex import check_projectable, over_chunks
+
+# --- What rounding to whole numbers adds to the expected error.
+
+
+TOP: Final = 1 << 10
+"""Larger amounts lie far above the threshold that serves under little noise; their rounding is left out."""
+
+
+_ANY: Final = 1e-9
+"""Cells: fewer are expected nowhere that matters, and a division by less would overflow."""
+
+
+@dataclass(frozen=True)
+class RiskLattice:
+    """The cells with small amounts, by the noisy value that they would show.
+
+    Args:
+        values: v, consecutive whole numbers [units].
+        cells: N(v), the expected number of cells.
+        difference: D(v), the expected sum of x - v over them [units].
+        variance: Σ variance over these cells [units²].
+    """
+
+    values: NDArray[np.float64]
+    cells: NDArray[np.float64]
+    difference: NDArray[np.float64]
+    variance: float
+
+    @staticmethod
+    def of(amounts: NDArray[np.float64], cells: NDArray[np.float64], mass: NDArray[np.float64]) -> RiskLattice:
+        """Spread the cells over the values that they would show.
+
+        Args:
+            amounts: whole numbers from 0 to TOP, at least one.
+            cells: how many cells hold each.
+            mass: P(noise = z) for z from -reach to reach.
+        """
+        reach = mass.size // 2
+        noise = np.arange(-reach, reach + 1)
+        held = np.bincount(np.rint(amounts).astype(np.int64), weights=cells).astype(np.float64)
+        values = np.arange(-reach, held.size + reach, dtype=np.float64)
+        variance = float(cells.sum() * (mass @ noise**2))
+        return RiskLattice(values, np.convolve(held, mass), np.convolve(held, -noise * mass), variance)
+
+    def squared_error(self, lambda_: float, theta: float) -> tuple[float, float]:
+        """Return the expected squared error of these cells, and how many of them stay above 0."""
+        refined = np.maximum(self.values - theta, 0.0) / (1 - lambda_)
+        whole = np.floor(refined)
+        raised = self._raised(refined, refined - whole, lambda_)
+        d = whole - self.values
+        # β - x = (d + b) - (x - v), b the raised unit, 0 or 1: b² = b, the cross term is D(v)'s, and the last square
+        # is the noise's variance.
+        squared = self.cells @ (d * d + raised * (2 * d + 1)) - 2 * float(self.difference @ (d + raised))
+        return float(squared) + self.variance, float(self.cells @ np.where(whole > 0, 1.0, raised))
+
+    def _raised(
+        self, refined: NDArray[np.float64], remainder: NDArray[np.float64], lambda_: float
+    ) -> NDArray[np.float64]:
+        """Return the share of the cells at each value that gets one of the units left over."""
+        left = float(self.cells @ remainder)
+        raised = np.zeros(remainder.size)
+        if lambda_ == 0:  # every remainder is the same: cell numbers decide, which is to say chance
+            active = refined > 0
+            raised[active] = left / max(float(self.cells[active].sum()), 1.0)
+            return raised
+        order = np.flatnonzero(remainder)
+        order = order[np.argsort(-remainder[order], kind="stable")]
+        held = self.cells[order]
+        # Largest remainders first, until the units are used up; the value at which they run out gets them in part.
+        raised[order] = np.clip((left - (np.cumsum(held) - held)) / np.maximum(held, _ANY), 0, 1)
+        return raised
+
+
+# --- What error negative ℓ2 would make on a table that is taken for the truth, over all noise that could be drawn.
+
+
+STEPS_PER_UNIT: Final = 32
+_REACH: Final = 32
+"""Standard deviations: e^-45 of discrete Laplace noise lies beyond, and less of a Gaussian."""
+_MOST_AMOUNTS: Final = 1 << 14
+_LATTICE_BELOW: Final = 8.0
+"""Standard deviation: with more noise, rounding changes the error by less than the choice could gain."""
+_NEWTON_STEPS: Final = 100
+_CLOSE: Final = 1e-12
+
+
+@dataclass(frozen=True)
+class CellPopulation:
+    """Cells by what they hold: all that the risk depends on.
+
+    Args:
+        amounts: distinct values, ≥ 0, ascending, shape (values,) [units].
+        cells: how many cells hold each, shape (values,).
+    """
+
+    amounts: NDArray[np.float64]
+    cells: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The expected error at one λ.
+
+    Args:
+        rmse: root of the mean squared error a cell [units].
+        nonzero_share: share of the cells above 0.
+    """
+
+    rmse: float
+    nonzero_share: float
+
+
+def population(amounts: NDArray[np.float64], cells: NDArray[np.int64], *, unit: float) -> CellPopulation:
+    """Merge equal amounts; where there are very many, neighbours far closer than the noise is wide, too."""
+    merged, place = np.unique(amounts, return_inverse=True)
+    if merged.size > _MOST_AMOUNTS:
+        # arcsinh(x / unit) is linear near 0 and logarithmic far up: what merges differs by little beside its size.
+        stretched = np.arcsinh(amounts / unit)
+        _, place = np.unique(np.round(stretched * (_MOST_AMOUNTS / stretched.max())), return_inverse=True)
+    counted = np.bincount(place, weights=cells).astype(np.float64)
+    held = np.bincount(place, weights=cells * amounts).astype(np.float64)
+    return CellPopulation(held / counted, counted)
+
+
+def expected_risks(
+    truth: CellPopulation, event: CountNoise, lambdas: Sequence[float], *, integers: bool
+) -> list[Risk]:
+    """Return the expected error of negative ℓ2 at each λ, were `truth` the table.
+
+    Args:
+        truth: the table, one cell at least.
+        event: the noise that is put on it.
+        lambdas: in [0, 1), ascending.
+        integers: whether the refined table is rounded to whole numbers. Under noise that is far wider than one unit
+            that makes no difference and is left out.
+    Returns:
+        one Risk for each λ.
+    Privacy: none of its own: post-processing of whatever `truth` was made from.
+    """
+    tails, risks = _Tails.of(event), []
+    total = float(truth.cells @ truth.amounts)
+    small = (
+        truth.amounts <= TOP
+        if integers and noise_unit(event) < _LATTICE_BELOW
+        else np.zeros(truth.amounts.size, np.bool_)
+    )
+    lattice = RiskLattice.of(truth.amounts[small], truth.cells[small], tails.mass()) if small.any() else None
+    large = CellPopulation(truth.amounts[~small], truth.cells[~small])
+    theta = -np.inf
+    for lambda_ in lambdas:
+        theta = _expected_threshold(truth, tails, (1 - lambda_) * total, theta)
+        squared, nonzero = _squared_error(large, tails, lambda_, theta)
+        rounded, kept = (0.0, 0.0) if lattice is None else lattice.squared_error(lambda_, theta)
+        cells = float(truth.cells.sum())
+        risks.append(Risk(sqrt(max(0.0, squared + rounded) / cells), (nonzero + kept) / cells))
+    return risks
+
+
+@dataclass(frozen=True)
+class _Tails:
+    """Σ p(z), Σ z p(z) and Σ z² p(z) over the noise z > bound, for every bound on a grid."""
+
+    step: int
+    moments: NDArray[np.float64]
+
+    @staticmethod
+    def of(event: CountNoise) -> _Tails:
+        """Tabulate the noise in steps of 1, or of a 32nd of its standard deviation where that is more."""
+        step = max(1, int(noise_unit(event) / STEPS_PER_UNIT))
+        reach = ceil(_REACH * noise_unit(event) / step)
+        noise = np.arange(-reach, reach + 1) * step
+        mass = noise_likelihood(event, noise)
+        mass /= mass.sum()
+        terms = np.stack([mass, noise * mass, noise.astype(np.float64) ** 2 * mass])
+        suffix = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
+        return _Tails(step, np.concatenate([suffix, np.zeros((3, 1))], axis=1))
+
+    def mass(self) -> NDArray[np.float64]:
+        """Return p(z) over the grid."""
+        mass: NDArray[np.float64] = -np.diff(self.moments[0])
+        return mass
+
+    def above(self, bound: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the three moments of the noise strictly above each bound, shape (3, bounds)."""
+        reach = (self.moments.shape[1] - 2) // 2
+        first = np.floor(bound / self.step) + 1 + reach
+        return self.moments[:, np.clip(first, 0, 2 * reach + 1).astype(np.int64)]
+
+
+def _expected_threshold(truth: CellPopulation, tails: _Tails, total: float, lower: float) -> float:
+    """Solve Σ E[(y + Z)⁺] = total for θ: Newton's method from below, where the convex sum exceeds the total."""
+    # θ grows with λ, and θ is at least what it would be if no cell were cut off: Newton starts from the larger.
+    theta = max(lower, float(truth.cells @ truth.amounts - total) / float(truth.cells.sum()))
+    for _ in range(_NEWTON_STEPS):
+        y = truth.amounts - theta
+        mass, first, _ = tails.above(-y)
+        slope = float(truth.cells @ mass)
+        excess = float(truth.cells @ (y * mass + first)) - total
+        if slope <= 0 or excess <= _CLOSE * total:
+            break
+        theta += excess / slope
+    return theta
+
+
+def _squared_error(cells: CellPopulation, tails: _Tails, lambda_: float, theta: float) -> tuple[float, float]:
+    """Evaluate the docstring's second sum, and how many cells stay above 0."""
+    gamma, x = 1 - lambda_, cells.amounts
+    mass, first, second = tails.above(theta - x)
+    u = (lambda_ * x - theta) / gamma
+    squared = u * u * mass + 2 * u * first / gamma + second / gamma**2 + x * x * (1 - mass)
+    return float(cells.cells @ squared), float(cells.cells @ mass)
+
 
 _WINDOW: Final = 1 << 17
 """Counted directly: so many steps from the least value on. The few larger values are sorted."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from contracts.message import message
 from contracts.reading.scalars import plain_decimal
-from contracts.release.lambda_reference import AUTO, LambdaReference
-from contracts.release.tables.product import Refine
+from contracts.release.product import AUTO, LambdaReference
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.arrays import Floats, Numbers
 from privacy.refine.empirical_bayes import empirical_bayes, posterior_means
@@ -27,8 +27,7 @@ from privacy.refine.mixture import LEAST_VARIANCE, Refiner, mix, shrink_to_margi
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.posterior import Posterior, refine_posterior
 from privacy.refine.risk import Choice, estimate_risk, refine_auto
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 from privacy.refine.spatial import spatial_bayes
 
 Method = Literal["none", "simplex", "negative_l2", "empirical_bayes", "neighbourhood", "hierarchy", "mixture"]

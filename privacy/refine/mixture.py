@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.arrays import Floats
-from privacy.marginals.seeds import PostProcessingSeed
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.refine.margin_spaces import spread
 from privacy.refine.posterior import STEP
 from privacy.refine.simplex import project_simplex

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
 
 SMALLEST_UNIT = 0.3
 """Below this standard deviation nearly every noisy count is the exact one; finer steps than integers have no use."""

@@ -15,19 +15,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.release.spine.place_zeros import differing_places
+from contracts.release.spine.place_margins import differing_places
 from privacy.arrays import Floats
-from privacy.refine.chunks import over_pieces
-from privacy.refine.place_estimates import (
-    MeasuredSpine,
-    SpineEstimate,
-    downwards,
-    each_level,
-    pieces,
-    smallest,
-)
-from privacy.refine.place_families import WholeCounts, on_grid, two_margins, whole_families
-from privacy.refine.public_margins import row_totals
+from privacy.refine.estimates import MeasuredSpine, SpineEstimate, downwards, each_level, pieces, row_totals, smallest
+from privacy.refine.simplex import over_pieces
+from privacy.refine.whole_counts import WholeCounts, on_grid, two_margins, whole_families
 
 
 def whole_counts(
@@ -72,7 +64,7 @@ def _exact_levels(
     moved: Callable[[Floats, Floats], Floats] | None,
 ) -> Iterator[tuple[WholeCounts, Floats]]:
     """Yield counts and estimates of the levels down to the smallest with public counts, whose cells differ."""
-    from privacy.refine.place_patterns import patterned_counts  # few trees have them
+    from privacy.refine.whole_counts import patterned_counts  # few trees have them
 
     measured, cells = estimate.measured, prod(estimate.measured.shape)
     levels = [values.reshape(-1, cells) for values in islice(each_level(estimate), deepest + 1)]

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Numbers
-from privacy.refine.empirical_bayes import empirical_bayes
+from privacy.refine.empirical_bayes import empirical_bayes, unbiased_risk
 from privacy.refine.posterior import Posterior, check_total, refine_posterior
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 from privacy.refine.spatial import spatial_bayes
-from privacy.refine.unbiased_risk import unbiased_risk
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,63 @@ Sums of floats go by fixed chunks. Neither depends on the number of threads.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 from math import floor, fsum, isfinite, sqrt
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.arrays import Numbers
-from privacy.refine.chunks import CHUNK, over_chunks
+
+# --- Work over a large array in fixed chunks, on every core.
+
+
+CHUNK: Final = 1 << 17
+"""Cells in a chunk: one MiB of 64-bit numbers stays in a core's cache between two loops over it."""
+Result = TypeVar("Result")
+Piece = TypeVar("Piece")
+
+
+def over_chunks(work: Callable[[slice], Result], size: int) -> list[Result]:
+    """Call `work` once for each chunk of range(size) and return the results in order.
+
+    Args:
+        work: what to do with one slice; it writes at most into that slice of shared arrays.
+        size: how many cells, ≥ 0.
+    """
+    chunks = [slice(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK)]
+    return over_pieces(work, chunks)
+
+
+def over_pieces(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> list[Result]:
+    """Call `work` once for each piece, on every core, and return the results in their order.
+
+    Args:
+        work: what to do with one piece; it writes at most where no other piece does.
+        pieces: they must not depend on the number of threads.
+    """
+    waiting = list(pieces)
+    workers = min(_cores(), len(waiting))
+    if workers <= 1:
+        return [work(piece) for piece in waiting]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, waiting))
+
+
+def exact_sum(values: NDArray[np.int64]) -> int:
+    """Sum exactly: halves of 32 bits, of which 2^31 and more do not overflow together."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+
+
+def _cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 _SAMPLED_FROM: Final = 1 << 18
 _STRIDE: Final = 61
@@ -217,3 +264,91 @@ def _chunk_sum(chunk: NDArray[Any]) -> int | float:
     # v = high 2^32 + low: each half of a chunk sums within int64, and Python adds the two without a limit.
     mask = (1 << _LOW_BITS) - 1
     return (int((chunk >> _LOW_BITS).sum()) << _LOW_BITS) + int((chunk & mask).sum())
+
+
+# --- Whole numbers that keep the total.
+
+
+def round_to_total(
+    values: NDArray[np.float64],
+    total: int,
+    *,
+    out: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
+    """Round non-negative cells to whole numbers whose sum is exactly `total`.
+
+    Args:
+        values: any shape, finite, non-negative, summing to `total` up to float rounding [units].
+        total: ≥ 0 [units].
+        out: where to put the result: int64, contiguous, same shape. May be the memory of `values`
+            (`values.view(np.int64)`); None for a new array.
+    Returns:
+        NDArray[int64]: same shape, each cell within one unit of its value, summing to total.
+    Raises:
+        ValueError: the values do not sum to the total up to rounding, one is negative or not finite, the total is
+            negative, or `out` does not fit.
+    Privacy: post-processing.
+    """
+    if total < 0:
+        raise ValueError(f"total must be at least 0, not {total}")
+    place, amount = _positive_cells(values.reshape(-1))
+    whole = np.floor(amount)
+    rounded = whole.astype(np.int64)
+    rounded[_rounded_up(amount - whole, total, total - int(rounded.sum()))] += 1
+    return _scatter(place, rounded, values.shape, out)
+
+
+def _positive_cells(flat: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return where the cells above 0 are and what they hold; refuse what cannot be rounded."""
+
+    def positive(cells: slice) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        chunk = flat[cells]
+        if not chunk.min() >= 0:  # a NaN is no minimum that is at least 0
+            raise ValueError("values must be finite and not negative")
+        found = np.flatnonzero(chunk)
+        return found + cells.start, chunk[found]
+
+    parts = over_chunks(positive, flat.size)
+    place = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
+    amount = np.concatenate([np.empty(0), *(part[1] for part in parts)])
+    if not np.isfinite(amount).all():
+        raise ValueError("values must be finite and not negative")
+    return place, amount
+
+
+def _rounded_up(remainder: NDArray[np.float64], total: int, missing: int) -> NDArray[np.int64]:
+    """Choose the `missing` cells with the largest remainders, the lower cell first among equals."""
+    # A cell without a remainder is whole already.
+    open_cells = np.flatnonzero(remainder)
+    if not 0 <= missing <= max(open_cells.size, 1) or missing > remainder.size:
+        raise ValueError(f"values must sum to total = {total} up to rounding; {missing} units are missing")
+    if missing == 0:
+        return np.empty(0, np.int64)
+    # One unit can be missing where no cell is open: a sum of whole numbers that is off by float rounding.
+    candidates = open_cells if open_cells.size >= missing else np.arange(remainder.size)
+    considered = remainder[candidates]
+    # The smallest remainder that is still rounded up.
+    cut = np.partition(considered, considered.size - missing)[considered.size - missing]
+    above = candidates[considered > cut]
+    return np.concatenate([above, candidates[considered == cut][: missing - above.size]])
+
+
+def _scatter(
+    place: NDArray[np.int64],
+    rounded: NDArray[np.int64],
+    shape: tuple[int, ...],
+    out: NDArray[np.int64] | None,
+) -> NDArray[np.int64]:
+    """Write the positive cells into a table of zeros."""
+    if out is not None and (out.dtype != np.int64 or out.shape != shape or not out.flags.c_contiguous):
+        raise ValueError(f"out must be a contiguous int64 array of shape {shape}")
+    result = np.empty(shape, np.int64) if out is None else out
+    flat = result.reshape(-1)
+
+    def write(cells: slice) -> None:
+        first, last = np.searchsorted(place, [cells.start, cells.stop])
+        flat[cells] = 0
+        flat[place[first:last]] = rounded[first:last]
+
+    over_chunks(write, flat.size)
+    return result

@@ -30,8 +30,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.refine.chunks import exact_sum
-from privacy.refine.simplex import project_divided
+from privacy.refine.simplex import exact_sum, project_divided
 
 Excess: TypeAlias = Callable[[int], float]
 """From m to E max(0, X - m) for the noise X of one cell [units]."""

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from contracts.contract.cell_codes import ImpossibleCells
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.refine.sparse import SparseTable, default_threshold, laplace_excess, next_threshold
 
 FALSE_HITS: Final = 100_000

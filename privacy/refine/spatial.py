@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
-from privacy.marginals.uncertainty import half_width, variance
-from privacy.refine.count_mixture import mixture_priors
+from privacy.marginals.count_noise import half_width, variance
 from privacy.refine.empirical_bayes import (
     PosteriorLattice,
     PosteriorRows,
@@ -35,9 +34,211 @@ from privacy.refine.empirical_bayes import (
     lattice,
     summaries,
 )
-from privacy.refine.neighbourhood import Flat, Frame, level_weights, predict
 from privacy.refine.noise_mass import noise_unit
 from privacy.refine.posterior import STEP, Posterior
+
+# --- What the neighbours of a cell say about it, the cell itself left out.
+
+
+REACH_2D: Final = 2
+REACH_1D: Final = 4
+_RINGS_2D: Final = (
+    ((0, 1), (1, 0), (0, -1), (-1, 0)),
+    ((1, 1), (1, -1), (-1, 1), (-1, -1)),
+    ((0, 2), (2, 0), (0, -2), (-2, 0)),
+    ((1, 2), (2, 1), (-1, 2), (-2, 1), (1, -2), (2, -1), (-1, -2), (-2, -1)),
+    ((2, 2), (2, -2), (-2, 2), (-2, -2)),
+)
+_RINGS_1D: Final = tuple(((0, step), (0, -step)) for step in range(1, REACH_1D + 1))
+_LEVELS: Final = (0.1, 1.0, 4.0, 16.0, 64.0)
+_SMALLEST_LEVEL: Final = 40
+_COEFFICIENT_STEP: Final = 2.0**-14
+_LEAST_RIDGE: Final = 1e-10  # of the trace: large counts must not make the equations singular
+_PREDICTION_STEP: Final = 2.0**-10
+Flat = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table laid out flat with a margin around each map or line, so that a neighbour is a fixed step away.
+
+    Args:
+        shape: (maps, rows, columns) of the table; one row where one axis is ordered.
+        margin: (rows, columns) left empty before each map and each row.
+        rings: flat steps, ring by ring.
+    """
+
+    shape: tuple[int, int, int]
+    margin: tuple[int, int]
+    rings: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(shape: tuple[int, ...], axes: int) -> Frame:
+        """Lay out a table whose last one or two axes are ordered."""
+        columns, rows = shape[-1], shape[-2] if axes == 2 else 1
+        maps = int(np.prod(shape[:-axes], dtype=np.int64))
+        margin = (REACH_2D, REACH_2D) if axes == 2 else (0, REACH_1D)
+        width = columns + margin[1]
+        rings = _RINGS_2D if axes == 2 else _RINGS_1D
+        return Frame((maps, rows, columns), margin, tuple(tuple(r * width + c for r, c in ring) for ring in rings))
+
+    @property
+    def width(self) -> int:
+        """Return the length of a row with its margin."""
+        # One margin before each row serves both sides: beyond a row's end lies the margin of the next.
+        return self.shape[2] + self.margin[1]
+
+    def lay(self, values: NDArray[np.float32] | NDArray[np.int64] | Floats, kind: type[np.generic]) -> Flat:
+        """Return the values in the flat layout as the given dtype, zeros in the margin."""
+        maps, rows, _ = self.shape
+        height = maps * (rows + self.margin[0]) + self.margin[0]
+        flat = np.zeros(height * self.width + self.margin[1] + 1, kind)
+        self.view(flat)[...] = values.reshape(self.shape)
+        return flat
+
+    def view(self, flat: Flat) -> Flat:
+        """Return the table inside a flat layout, shape (maps, rows, columns), without a copy."""
+        maps, rows, _ = self.shape
+        start = self.margin[0] * self.width
+        inner = flat[start : start + maps * (rows + self.margin[0]) * self.width]
+        return inner.reshape(maps, rows + self.margin[0], self.width)[:, :rows, self.margin[1] :]
+
+    def places(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the flat places of cells given by their number in the table."""
+        maps_and_rows, column = np.divmod(cells, self.shape[2])
+        map_, row = np.divmod(maps_and_rows, self.shape[1])
+        return (map_ * (self.shape[1] + self.margin[0]) + row + self.margin[0]) * self.width + column + self.margin[1]
+
+    def ring_means(self, laid: Flat, present: Flat, places: NDArray[np.int64], means: Floats) -> None:
+        """Write the mean of each ring around the given flat places into `means`, shape (places, rings)."""
+        for column, ring in enumerate(self.rings):
+            # At the border of a map a ring has fewer cells: the mean is over those that exist, and of none it is 0.
+            total, count = np.zeros(places.size), np.zeros(places.size, np.uint8)
+            for step in ring:
+                total += laid[places + step]
+                count += present[places + step]
+            means[:, column] = total / np.maximum(count, 1)
+
+    def levels(self, laid: Flat, start: int, stop: int) -> NDArray[np.float32]:
+        """Return the level around the flat places start to stop; the margin counts as 0."""
+        level = np.zeros(stop - start, np.float32)
+        # The farthest step back: places nearer to an end are all margin, and would be read beyond the layout.
+        low, high = -min(map(min, self.rings)), laid.size + min(map(min, self.rings))
+        first, last = max(start, low), min(stop, high)
+        for weight, ring in zip(level_weights(len(self.rings)), self.rings, strict=True):
+            total = sum(
+                (laid[first + step : last + step] for step in ring[1:]), laid[first + ring[0] : last + ring[0]]
+            )
+            level[first - start : last - start] += total * np.float32(weight / len(ring))
+        return level
+
+
+def predict(noisy: Floats, features: Floats, level: Floats, unit: float) -> Floats:
+    """Predict each cell by ridge regression of its noisy value on what does not depend on its noise, one fit a level.
+
+    Args:
+        noisy: the cells' own noisy values, shape (cells,) [units].
+        features: ring means and whatever else is independent of the cells' noise, shape (cells, features) [units].
+        level: about how much there is around each cell [units].
+        unit: the noise's scale; its square is the ridge, if that is enough to solve by [units].
+    Returns:
+        Prediction ≥ 0 [units].
+    """
+    # Cells with about as much around them, in units of the noise, share one fit.
+    grade = np.searchsorted(np.array(_LEVELS) * unit, level)
+    counts = np.bincount(grade, minlength=len(_LEVELS) + 1)
+    for high in range(len(_LEVELS), 0, -1):  # a level with few cells joins the one below it
+        if counts[high] < _SMALLEST_LEVEL:
+            grade[grade == high] = high - 1
+            counts[high - 1] += counts[high]
+    predicted = np.zeros(len(noisy))
+    for value in np.unique(grade):
+        chosen = np.flatnonzero(grade == value)
+        rows = features[chosen]
+        gram = rows.T @ rows
+        # Noisy features bias the weights to zero by about the noise's variance a cell; a ridge of that size only
+        # steadies it.
+        gram += max(unit**2, _LEAST_RIDGE * np.trace(gram)) * np.eye(rows.shape[1])
+        weights = np.linalg.solve(gram, rows.T @ noisy[chosen])
+        # Rounded weights and predictions: another order of summation on another machine publishes the same numbers.
+        predicted[chosen] = rows @ (np.rint(weights / _COEFFICIENT_STEP) * _COEFFICIENT_STEP)
+    return np.maximum(np.rint(predicted / _PREDICTION_STEP) * _PREDICTION_STEP, 0)
+
+
+def level_weights(rings: int) -> Floats:
+    """Return the weight of each ring's mean in the level around a cell: near rings more than far ones."""
+    return np.array([4, 4, 2, 4, 2]) / 16 if rings == len(_RINGS_2D) else np.array([4, 3, 2, 1]) / 10
+
+
+# --- Priors for a count whose mean is predicted.
+
+
+SHAPES: Final = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+ITERATIONS: Final = 100
+_CLASSES: Final = (0.05, 0.2, 0.8, 3.2)
+
+
+def mixture_priors(
+    histograms: NDArray[np.int64], predictions: Floats, frame: PosteriorLattice, unit: float
+) -> Floats:
+    """Return one prior over the truths for each row.
+
+    Args:
+        histograms: noisy values of the row's cells by bin, shape (rows, bins).
+        predictions: x of each row, > 0 [units].
+        frame: of the noise.
+        unit: the noise's scale; rows form one class where x / unit lies between 0, 0.05, 0.2, 0.8, 3.2, ∞ [units].
+    Returns:
+        Shape (rows, truths), each row sums to 1.
+    """
+    priors = np.zeros((predictions.size, frame.truths.size))
+    classes = np.searchsorted(np.array(_CLASSES) * unit, predictions)
+    for class_ in np.unique(classes):
+        rows = np.flatnonzero(classes == class_)
+        parts = components(predictions[rows], frame)
+        seen = np.flatnonzero(histograms[rows].sum(axis=0))
+        # The likelihood of each noisy bin under each component; only bins that occur are needed.
+        fits = parts @ frame.likelihood[seen].T
+        priors[rows] = np.einsum("k,rkt->rt", _weights(histograms[np.ix_(rows, seen)], fits), parts)
+    return priors
+
+
+def components(predictions: Floats, frame: PosteriorLattice) -> Floats:
+    """Return the mass of each component on the grid of truths, shape (rows, components, truths)."""
+    # SciPy takes a second to load, and a checker often needs none of it.
+    from scipy.special import betainc
+
+    truths = frame.truths
+    # A grid point stands for the counts nearer to it than to its neighbours: its mass is the difference of the
+    # cumulative distribution at the ends of its stretch. The last stretch has no end.
+    upper = np.append((truths[1:] + truths[:-1] - 1) // 2, 2**53).astype(np.float64)
+    parts = np.zeros((predictions.size, len(SHAPES) + 2, truths.size))
+    # Component 0 has all its mass at the count 0.
+    parts[:, 0, 0] = 1
+    for place, shape in enumerate(SHAPES, start=1):
+        # P(NB(mean x, shape k) ≤ u) = I_p(k, u + 1) with p = k / (k + x).
+        below = betainc(shape, upper[None, :] + 1, shape / (shape + predictions[:, None]))
+        parts[:, place] = np.diff(below, axis=1, prepend=0)
+    # The last component is the prediction itself, shared between the two grid points around it so that the mean is x.
+    right = np.clip(np.searchsorted(truths, predictions), 1, truths.size - 1)
+    share = (predictions - truths[right - 1]) / (truths[right] - truths[right - 1])
+    rows = np.arange(predictions.size)
+    parts[rows, -1, right], parts[rows, -1, right - 1] = share, 1 - share
+    return parts
+
+
+def _weights(histograms: NDArray[np.int64], fits: Floats) -> Floats:
+    """Estimate the mixture's weights by EM; fits has shape (rows, components, bins)."""
+    used = histograms > 0
+    counts = histograms[used].astype(np.float64)
+    columns = np.ascontiguousarray(fits.transpose(1, 0, 2)[:, used])
+    weights = np.full(len(columns), 1 / len(columns))
+    for _ in range(ITERATIONS if counts.size else 0):
+        # One step of EM for a mixture with known components. The floor guards a value that no component explains.
+        weights = weights * (columns @ (counts / np.maximum(weights @ columns, 1e-300)))
+        weights /= weights.sum()
+    return weights
+
 
 GROUP: Final = 30
 MOST_GROUPS: Final = 4096

@@ -9,14 +9,11 @@ from typing import NoReturn
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import Addends
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
-from privacy.snapshots.parent_counts import ParentCounts
-from privacy.snapshots.snapshot_counts import SnapshotCounts
-from privacy.snapshots.snapshot_rows import SnapshotRows
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot import ParentCounts, SnapshotCounts, SnapshotRows, SnapshotSums
 
 
 class SnapshotSource:

@@ -30,15 +30,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.addends import Addends
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import ValueMoments
+from contracts.domains.addends import Addends, ValueMoments
+from contracts.domains.lattice import ValueLattice
 from contracts.reading.scalars import plain_text
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.marginals.suppression import Threshold, published_below, threshold_for
-from privacy.statistics.noise_quantiles import MOST_WEIGHTS, even_quantile, quantile, six_digits_up
+from privacy.statistics.noise_sums import MOST_WEIGHTS, even_quantile, quantile, six_digits_up
 
 _CHANCES: Final = tuple(Decimal(digits).scaleb(power) for power in range(-15, -1) for digits in range(10, 100))
 """Probabilities of two digits, ascending, from 10⁻¹⁴ to 0.99: one of them bounds how often the rule errs."""

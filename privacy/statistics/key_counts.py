@@ -25,10 +25,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.events import DiscreteLaplace
-from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
-from privacy.accounting.key_selection import KeySelection
-from privacy.marginals.uncertainty import half_width
+from privacy.accounting.events import DiscreteLaplace, KeySelection
+from privacy.accounting.key_law import KeyCountLaw, key_count_law
+from privacy.marginals.count_noise import half_width
 from privacy.statistics.estimates import Estimates, bounded_estimates
 
 _TAIL = Fraction(1, 40)

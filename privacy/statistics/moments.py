@@ -27,12 +27,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.value_sums import ValueMoments
+from contracts.domains.addends import ValueMoments
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
-from privacy.statistics.estimates import Estimates, bounded_estimates, share_intervals
-from privacy.statistics.noise_quantiles import even_quantile, quantile, six_digits_up
-from privacy.statistics.variances import mean_margins, variance_intervals
+from privacy.statistics.estimates import (
+    Estimates,
+    bounded_estimates,
+    mean_margins,
+    share_intervals,
+    variance_intervals,
+)
+from privacy.statistics.noise_sums import even_quantile, quantile, six_digits_up
 
 _ROUNDING: Final = 2.0**-48
 _SHIFT: Final = 0.5

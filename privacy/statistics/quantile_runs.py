@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.quantile_choices import QuantileChoices
+from contracts.domains.trees import QuantileChoices
 
 RunNumbers = NDArray[np.int64]
 

@@ -1,6 +1,6 @@
 """Quantiles of a column by cell, with intervals, from a noisy tree of counts: post-processing of one draw.
 
-Leaves 0 to n - 1 cut the lattice of the column (`contracts.domains.value_trees`). Boundary j lies below leaf j, and
+Leaves 0 to n - 1 cut the lattice of the column (`contracts.domains.trees`). Boundary j lies below leaf j, and
 F_j of the cell's N rows with a value lie below it. Of each F_j - p N the draw gives a noisy T_j. The nodes that hold
 the boundary make a path. At each level L is the sum of the path's siblings below the boundary, R of those above, P
 the parent on the path, and C its child on the path (0 if the boundary ends here). A level adds what has less noise:
@@ -28,19 +28,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from math import sqrt
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.contract.contract import Adjacency, Contract
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import QuantileChoices, ValueTree
+from contracts.release.statistics import QUANTILES, USUAL_INTERVAL_SHARE, Statistic, StatisticsTable
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.statistics.estimates import Estimates, bounded_estimates
-from privacy.statistics.rank_noise import weighted_bounds
+from privacy.statistics.noise_sums import weighted_bounds
 
 _ROUNDING: Final = 2.0**-49
 _DIGITS: Final = np.array([2**40, 2**20, 1])
@@ -283,3 +287,119 @@ def lattice_values(offsets: NDArray[np.int64], lattice: ValueLattice) -> Floats:
     if abs(first) + lattice.width * each >= _LARGEST:
         return float(low) + offsets.astype(np.float64) * float(step)
     return np.asarray((first + offsets * each) / 10.0**decimals, dtype=np.float64)
+
+
+# --- How the quantiles of a column are drawn.
+
+
+Mechanism = Literal["laplace", "gaussian"]
+FITTED: Final = 0.5
+"""The error of a tree's estimate over that of the rank at its worst boundary."""
+MOST_CHOICES: Final = 20_000
+"""Choices of one draw that `auto` makes: a minute or two."""
+
+
+def quantile_method(
+    statistic: Statistic, tree: ValueTree, contract: Contract, cells: int, mechanism: Mechanism
+) -> Literal["tree", "exponential"]:
+    """Decide by which method the quantiles of a statistic are drawn. Reads public parameters only.
+
+    Args:
+        statistic: some quantiles of a column.
+        tree: its tree of counts.
+        contract: gives the adjacency.
+        cells: cells of its table.
+        mechanism: the product's noise.
+    """
+    choices = choices_of(statistic, tree)
+    tree_error = tree_rank_error(tree, choices, mechanism, contract.adjacency)
+    share = choice_share(statistic)
+    choice_error = choice_rank_error(choices, mechanism, contract.adjacency, share=share)
+    if statistic.method != "auto":
+        return statistic.method
+    return "exponential" if choice_error < tree_error and cells * choices.parts <= MOST_CHOICES else "tree"
+
+
+def choice_share(statistic: Statistic) -> Fraction:
+    """Return what the choices get of what quantiles and their intervals cost together."""
+    written = statistic.interval_share
+    return 1 - Fraction(USUAL_INTERVAL_SHARE if written is None else written)
+
+
+def column_choice_share(table: StatisticsTable, column: str) -> Fraction:
+    """Return what the choices of a column's quantiles get."""
+    own = (each for each in table.of if each.what == QUANTILES and each.column == column)
+    return choice_share(next(own))
+
+
+def choices_of(statistic: Statistic, tree: ValueTree) -> QuantileChoices:
+    """Return what would be chosen for a statistic."""
+    return QuantileChoices(tree.lattice, tuple(sorted(statistic.quantiles)))
+
+
+def table_choices(table: StatisticsTable, contract: Contract, mechanism: Mechanism) -> tuple[QuantileChoices, ...]:
+    """Return what is chosen for a table, in the order of its statistics."""
+    if not may_choose(table):
+        return ()
+    found, cells = [], contract.cells(table.by)
+    statistics: Sequence[Statistic] = [each for each in table.of if each.what == QUANTILES]
+    for each, tree in zip(statistics, table.trees(contract), strict=True):
+        if quantile_method(each, tree, contract, cells, mechanism) == "exponential":
+            found.append(choices_of(each, tree))
+    return tuple(found)
+
+
+def may_choose(table: StatisticsTable) -> bool:
+    """Tell whether quantiles of a table may be chosen: each row counts once, in cells that are declared."""
+    return table.survey_weight is None and table.key_choice == "declared"
+
+
+def tree_rank_error(tree: ValueTree, choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency) -> float:
+    """Return the root of the mean variance of ranks, of a tree for an epsilon of 1, or a rho of 1/2."""
+    moves = tree.levels * (2 if adjacency == "replace_one" else 1)
+    variance = 2 * moves**2 if mechanism == "laplace" else moves
+    squares = [worst_squares(tree, share) for share in choices.shares]
+    return FITTED * sqrt(variance * sum(squares) / len(squares))
+
+
+def choice_rank_error(
+    choices: QuantileChoices, mechanism: Mechanism, adjacency: Adjacency, *, share: Fraction
+) -> float:
+    """Return the same of choices, which get a share; a rho is that of an epsilon-bounded range, epsilon^2 / 8."""
+    epsilon = float(share) if mechanism == "laplace" else 2 * sqrt(float(share))
+    base = epsilon / (float(choices.loss_factor) * (2 if adjacency == "replace_one" else 1))
+    variances = [2 / (base * float(choices.rate_share(place))) ** 2 for place in range(choices.parts)]
+    return sqrt(sum(variances) / len(variances))
+
+
+# --- Quantiles as they are published where they were chosen.
+
+
+@dataclass(frozen=True)
+class ChosenQuantiles:
+    """What was chosen for a table.
+
+    Args:
+        offsets: the chosen offsets, int64, shape (*cells, quantiles) [steps of the lattice].
+        choices: lattice and quantiles.
+    """
+
+    offsets: NDArray[np.int64]
+    choices: QuantileChoices
+
+    def placed(self, estimates: Sequence[Estimates], shares: Sequence[Decimal]) -> tuple[Estimates, ...]:
+        """Put the chosen values in the place of a tree's estimates.
+
+        Args:
+            estimates: of the tree, for each of the quantiles, with their intervals.
+            shares: the quantiles, in the order in which they are published.
+        Returns:
+            Estimates: the chosen values. An interval that misses its value is drawn out to it: it then holds more
+            often, and a tree with little of the charge, which is far off where it misses, does not move the value.
+        Privacy: post-processing.
+        """
+        values, place = lattice_values(self.offsets, self.choices.lattice), self.choices.shares.index
+        return tuple(
+            Estimates(value, np.minimum(each.lower, value), np.maximum(each.upper, value))
+            for each, value in zip(estimates, (values[..., place(share)] for share in shares), strict=True)
+        )

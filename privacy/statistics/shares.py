@@ -20,7 +20,7 @@ Every such error is a sum of noises of fixed weights, and the mean of several co
 
 and least where s is proportional to the cube root, or the square root, of its factor, as for tables of counts
 (`privacy.table_plans.split`). Of a mean, noise is that in the middle of its clip; of a variance, that of values that
-are spread evenly, as plans foretell them (`privacy.statistics.expected_errors`).
+are spread evenly, as plans foretell them (`privacy.statistics.plan`).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from math import prod
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.distinct_counts import DistinctCount
-from contracts.domains.value_bins import BinTree
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_magnitudes import ValueMagnitudes
-from contracts.domains.value_sums import LoneSum, ValueMoments
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import COUNT, EFFECTIVE_SIZE, QUANTILES, RATIO
-from contracts.release.statistics import StatisticsProduct
-from contracts.release.statistics_table import StatisticsTable
+from contracts.domains.addends import Addends, DistinctCount, LoneSum, ValueMagnitudes, ValueMoments, WeightedCount
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import BinTree, ValueTree
+from contracts.release.statistics import (
+    COUNT,
+    EFFECTIVE_SIZE,
+    QUANTILES,
+    RATIO,
+    Statistic,
+    StatisticsProduct,
+    StatisticsTable,
+)
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
-from privacy.statistics.noise_quantiles import six_digits_up
-from privacy.statistics.quantile_method import Mechanism, column_choice_share, table_choices
-from privacy.statistics.quantiles import worst_squares
-from privacy.statistics.table_values import MOST_AVERAGED
+from privacy.statistics.noise_sums import six_digits_up
+from privacy.statistics.quantiles import Mechanism, column_choice_share, table_choices, worst_squares
+from privacy.statistics.table import MOST_AVERAGED
 from privacy.table_plans.split import optimal_shares, shares_by_weight
 
 _MEAN: Final = Fraction(1, 2)

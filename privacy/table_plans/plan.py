@@ -10,27 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING
 
+from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.release.lambda_reference import AUTO
+from contracts.release.product import AUTO
 from contracts.release.spec import ReleaseSpec, TableSpec, TablesProduct
-from contracts.release.tables.all_marginals import RESIDUALS
-from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import Level, levels_of, table_cells
-from contracts.release.tables.minimum_frequency import MinimumFrequency
-from contracts.release.tables.table_form import form_of_table
+from contracts.release.tables.tables import RESIDUALS, MinimumFrequency, Refine, form_of_table, tables_of
+from contracts.release.tables.tables import TableSpec as TableSpec_of_sparse_plan
+from contracts.release.tables.tables import TablesProduct as TablesProduct_of_sparse_plan
 from privacy.accounting.amounts import ATTO, AmountRefused, delta_down, loss_up
 from privacy.accounting.calculus import PureCalculus
-from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.events import CountNoise
-from privacy.marginals.coarsening import Coarsening, coarsening
+from privacy.accounting.events import CountNoise, DiscreteLaplace
+from privacy.accounting.renyi import best_epsilon, rho_for
+from privacy.marginals.count_noise import half_width, variance
+from privacy.marginals.counts import Coarsening, coarsening
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
-from privacy.marginals.uncertainty import half_width, variance
-from privacy.refine.total import draws_total
-from privacy.table_plans.sparse_plan import SparsePlan, sparse_plan
+from privacy.refine.sparse_depth import Depth, depth_of, expected_false_hits
+from privacy.refine.tables import draws_total
 from privacy.table_plans.split import (
     NoiseKind,
     kept_public_total,
@@ -44,6 +44,65 @@ from privacy.table_plans.split import (
 if TYPE_CHECKING:
     from privacy.table_plans.range_plan import RangePlan
     from privacy.table_plans.residual_plan import ResidualPlan
+
+
+# --- The plan of a sparse table.
+
+
+@dataclass(frozen=True)
+class SparsePlan:
+    """How a table is drawn of which only the cells at or above a threshold are listed.
+
+    Args:
+        refine: the refinement; it says how far down the cells must be known.
+        cells: cells of the declared domain.
+        inverse_scale: of the noise [1 / unit].
+        impossible: the declared structural zeros.
+    """
+
+    refine: Refine
+    cells: int
+    inverse_scale: Fraction
+    impossible: ImpossibleCells
+
+    def depth(self, total: int | None) -> Depth:
+        """Return how far down the table is drawn, given the total, noisy or declared public [units]."""
+        scale, impossible = self.inverse_scale, self.impossible
+        return depth_of(self.refine, cells=self.cells, inverse_scale=scale, total=total, impossible=impossible)
+
+    @property
+    def thresholds(self) -> tuple[int, int]:
+        """The first threshold, and the least one to which it may be lowered [units]."""
+        depth = self.depth(0)
+        return depth.first, depth.least
+
+    @property
+    def expected_rows(self) -> int:
+        """Empty cells that are expected at or above the first threshold, rounded up; populated ones come on top."""
+        return ceil(expected_false_hits(self.cells, self.inverse_scale, self.thresholds[0]))
+
+
+def sparse_plan(
+    table: TableSpec_of_sparse_plan, product: TablesProduct_of_sparse_plan, contract: Contract, event: CountNoise
+) -> SparsePlan | None:
+    """Return how a table is listed; None for a dense one.
+
+    Args:
+        table: a table of the product.
+        product: says how it is refined.
+        contract: gives the domain and its structural zeros.
+        event: the noise of the table.
+    Raises:
+        ValueError: a sparse table with noise other than discrete Laplace.
+    Privacy: reads no data.
+    """
+    if form_of_table(table, product, contract) == "dense":
+        return None
+    if not isinstance(event, DiscreteLaplace):
+        raise ValueError(f"table {table.name!r} is sparse: its noise must be discrete Laplace, not {event.kind}")
+    impossible = ImpossibleCells.of(contract, table.columns)
+    return SparsePlan(product.refine, contract.cells(table.columns), event.inverse_scale, impossible)
+
 
 TOTAL_KEY = "total"
 TOTAL_SHARE = Fraction(1, 20)
@@ -271,7 +330,7 @@ def _plan(
     coarser = any(table.hierarchy is not None or table.bins for table in tables)
     if coarser or any(draw.sparse is not None for draw in draws):
         return plan
-    from privacy.marginals.residual_shares import over_least_error  # other plans do without
+    from privacy.marginals.residuals import over_least_error  # other plans do without
 
     squares = sum(float(w) * n * spread for w, n, spread in zip(weights, cells, variances, strict=True))
     budget = _budget(mechanism, epsilon, delta)

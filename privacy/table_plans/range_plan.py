@@ -19,23 +19,23 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.product import Objective, TableSpec, TablesProduct
 from contracts.release.tables.range_cells import axis_ranges
+from contracts.release.tables.tables import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats
-from privacy.marginals.ordered.design import best_design
-from privacy.marginals.ordered.range_answers import RangeAnswers, answer_variances
-from privacy.marginals.ordered.range_workload import RangeTable, RangeWorkload
+from privacy.marginals.count_noise import variance
+from privacy.marginals.ordered.design import RangeTable, RangeWorkload, best_design
 from privacy.marginals.ordered.strategies import (
+    RangeAnswers,
     RangeStrategy,
+    answer_variances,
     column_moves,
     strategies_of,
     strategy_event,
 )
-from privacy.marginals.residual_shares import ROUNDING_VARIANCE
+from privacy.marginals.residuals import ROUNDING_VARIANCE
 from privacy.marginals.sensitivity import GaussianNoise
-from privacy.marginals.uncertainty import variance
 from privacy.refine.intervals import RowNoise
 
 _TOTAL: Final = RangeTable((), (), Fraction(1))

@@ -22,23 +22,25 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.product import Objective, TableSpec, TablesProduct
+from contracts.release.tables.tables import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats
+from privacy.marginals.count_noise import variance
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
-from privacy.marginals.residual_shares import (
+from privacy.marginals.residuals import (
     LEAST_BITS,
     ROUNDING_VARIANCE,
+    ResidualTables,
     Workload,
+    cell_covariance,
     expected_error,
     least_error,
     optimal_residuals,
+    residual_variances,
     workload_of,
 )
-from privacy.marginals.residual_tables import ResidualTables, cell_covariance, residual_variances
 from privacy.marginals.sensitivity import GaussianNoise
-from privacy.marginals.uncertainty import variance
 from privacy.refine.margin_spaces import bits_of
 from privacy.table_plans.split import kept_public_total
 
@@ -208,8 +210,8 @@ def measured_residuals(
     workload, known, bound = workload_of(tables, contract), public_total is not None, None
     shared, bits = workload, LEAST_BITS
     if objective == "max":
-        from privacy.marginals.worst_variance import LEAST_BITS as FINER_BITS  # few plans do
-        from privacy.marginals.worst_variance import worst_case_workload
+        from privacy.marginals.residuals import WORST_VARIANCE_LEAST_BITS as FINER_BITS  # few plans do
+        from privacy.marginals.residuals import worst_case_workload
 
         shared, bound = worst_case_workload(workload, adjacency=contract.adjacency, total_is_public=known)
         bits = FINER_BITS

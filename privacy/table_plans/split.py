@@ -24,7 +24,7 @@ from privacy.accounting.amounts import PICO
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
-    from contracts.release.tables.product import TablesProduct
+    from contracts.release.tables.tables import TablesProduct
 
 NoiseKind = Literal["laplace", "gaussian"]
 _ROOT_DIGITS: Final = 18

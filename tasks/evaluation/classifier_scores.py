@@ -8,14 +8,13 @@ import numpy as np
 
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, Refused, SpecRefused
-from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
-from privacy.classifiers.inputs import classifier_layout
+from privacy.classifiers.classifier import ClassifierModel, ParameterRange, classifier_layout, read_classifier
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.model_scores import PrivateModelScores, model_scores
+from privacy.evaluation.membership import PrivateModelScores, model_scores
 from privacy.private_table import PrivateTable
-from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows, refuse_pictures
+from tasks.evaluation.linked_scores import encoded_rows, fetched_rows, refuse_pictures
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ClassifierMeaning
-from tasks.records.model.classifier_statements import ClassifierRecord
+from tasks.records.model.version_statements import ClassifierRecord
 from tasks.records.strict_json import printable
 from tasks.storage.duckdb_session import connect
 from tasks.storage.progress import step

@@ -9,21 +9,67 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier, literal
+from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.linked_rows import TablePair, table_pair
-from privacy.evaluation.linked_errors import LinkedCodes, linked_errors
-from privacy.evaluation.scores import PrivateScores
+from contracts.sql.encoding import encode_select
+from privacy.evaluation.cells import EncodedRows
+from privacy.evaluation.rows import LinkedCodes, PrivateScores, linked_errors
 from privacy.private_table import PrivateTable
-from privacy.snapshots.parent_counts import PARENTS
-from tasks.evaluation.encoded_rows import encoded_rows, fetched_rows
+from privacy.snapshots.snapshot import PARENTS
 from tasks.storage.duckdb_session import attempt, connect, one_file, trouble
 from tasks.storage.workspace.run_folder import SPILL
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+# --- Rows as codes of the contract's columns, from a snapshot or from a Parquet file of made-up rows.
+
+
+def refuse_pictures(contract: Contract, names: Sequence[str], where: str, remedy: str) -> None:
+    """Refuse columns of pictures: they have no cells to compare.
+
+    Raises:
+        SpecRefused: there is one.
+    """
+    pictures = contract.pictures(names)
+    if pictures:
+        found, allowed = f"{pictures[0]!r}, a column of pictures", "columns of single values"
+        raise SpecRefused([Finding(where, "columns", found, allowed, remedy)])
+
+
+def encoded_rows(
+    synthetic: Path, contract: Contract, names: tuple[str, ...], spill: Path, memory_limit: str
+) -> EncodedRows:
+    """Encode made-up rows as the real ones were."""
+    with connect(None, memory_limit=memory_limit, spill=spill) as connection:
+        source = f"read_parquet({one_file(synthetic)})"
+        described = attempt(
+            lambda: connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall(),
+            lambda error: trouble(error, synthetic, "reading it"),
+        )
+        present = [str(name) for name, *_ in described]
+        encoded = encode_select(contract, columns_present=present, relation=source, names=names)
+        return fetched_rows(connection, encoded, contract, names, synthetic)
+
+
+def fetched_rows(
+    connection: duckdb.DuckDBPyConnection, query: str, contract: Contract, names: tuple[str, ...], where: Path
+) -> EncodedRows:
+    """Fetch codes; refuse an empty table."""
+    found = attempt(lambda: connection.execute(query).fetchnumpy(), lambda error: trouble(error, where, "reading it"))
+    codes = np.stack([np.asarray(found[name]) for name in names], axis=1)
+    if not len(codes):
+        raise Refused([Finding(str(where), "rows", "none", "at least one row to compare")])
+    return EncodedRows(names, contract.shape(names), codes)
+
 
 _JOINED: Final = "joined.parquet"
 _OWNER: Final = identifier("\x05owner")

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contracts.contract.contract import Contract
-from contracts.release.spine.place_cells import place_cells
-from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.place_margins import PlaceTree
+from contracts.release.spine.rules import place_cells
 from privacy.evaluation.table_errors import CellErrors, PrivateTableErrors
 from privacy.private_table import PrivateTable
 from privacy.table_plans.spine_plan import PlaceDraw, place_file
-from tasks.evaluation.table_scores import check_snapshot, counted_codes, errors_of_cells, published_cells
+from tasks.evaluation.errors import check_snapshot, counted_codes, errors_of_cells, published_cells
 from tasks.storage.progress import step
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from contracts.errors import Finding, Refused
-from privacy.evaluation.model_scores import PrivateModelScores
-from privacy.evaluation.scores import PrivateScores
+from privacy.evaluation.membership import PrivateModelScores
+from privacy.evaluation.rows import PrivateScores
 from privacy.evaluation.statistic_errors import PrivateStatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.evaluation.score_pages import model_page, scores_page, statistics_page, tables_page
-from tasks.storage.version_folders import published_around
+from tasks.storage.manifest import published_around
 from tasks.storage.workspace.settings import Workspace
 
 FOLDER: Final = "evaluations"

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from contracts.errors import Finding, Refused, SpecRefused
-from contracts.periods.period_sources import division_of
-from privacy.evaluation.scores import PrivateScores, Scores
+from contracts.periods.time_blocks import division_of
+from privacy.evaluation.rows import PrivateScores, Scores
 from privacy.ledger.terms import VersionEntry
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.evaluation.score_files import Evaluated, ScoreFiles
 from tasks.evaluation.score_pages import holdout_page
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.files.version_folder import read_manifest
+from tasks.verification.files.folder import read_manifest
 
 FOLDER: Final = "public-scores"
 """In the workspace's root."""

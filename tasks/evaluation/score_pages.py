@@ -13,11 +13,10 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from privacy.evaluation.model_scores import PrivateModelScores
-from privacy.evaluation.scores import PrivateScores, Scores
+from privacy.evaluation.membership import PrivateModelScores
+from privacy.evaluation.rows import BOOTSTRAP, INDEPENDENT, PrivateScores, Scores, Yardstick
 from privacy.evaluation.statistic_errors import PrivateStatisticErrors
 from privacy.evaluation.table_errors import PrivateTableErrors
-from privacy.evaluation.yardsticks import BOOTSTRAP, INDEPENDENT, Yardstick
 from tasks.records.charts import charts
 from tasks.records.charts.pair_map import PairMap, pair_map
 from tasks.records.page.style import FOLDER as PAGE_FOLDER

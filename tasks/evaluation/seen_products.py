@@ -9,20 +9,18 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
-from contracts.release.tables.product import TableSpec
+from contracts.release.tables.tables import TableSpec
 from privacy.classifiers.trainer import ClassificationTask, trainer
 from privacy.evaluation.seen_releases import SeenModel, SeenRows, SeenTable, SeenTables
-from privacy.generators.fit_modifier import whole_fitter
+from privacy.generators.calibration import FittedPlan, generator, whole_fitter
 from privacy.generators.generator import FitProgress, SynthesisTask
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import FittedPlan
 from privacy.grant.grant import Grant
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from privacy.snapshots.snapshot_source import SnapshotSource
 from privacy.table_plans.plan import TablesPlan
-from tasks.products.synthetic.synthesis import rows_of
+from tasks.products.synthetic.fit import rows_of
 from tasks.products.tables.table_measurement import measure_counts
 from tasks.products.tables.table_refinement import refine
 from tasks.records.outputs import DenseTable

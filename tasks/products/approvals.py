@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, Refused
-from contracts.release.approvals import Approvals
 from contracts.release.spec import ReleaseSpec
+from contracts.release.terms import Approvals
 from privacy.ledger.ledger import Ledger
 from tasks.products.charge_request import request_for
 from tasks.records.model.approval_statements import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contracts.contract.contract import Contract
-from contracts.periods.redraw import due_run_key, keyed
+from contracts.periods.period_rules import due_run_key, keyed
 from contracts.release.spec import ReleaseSpec
 from privacy.ledger.terms import ChargeRequest
 from privacy.private_table import PrivateTable, snapshot_mark

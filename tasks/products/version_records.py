@@ -9,14 +9,12 @@ from typing import Any, Final, TypeVar
 from contracts.errors import Finding, SpecRefused
 from tasks.products.classifier.classifier_statement_checks import ClassifierMeaning, read_classifier_meaning
 from tasks.products.statistics.statistics_checks import StatisticsMeaning, read_statistics
-from tasks.records.model.classifier_statements import ClassifierRecord
 from tasks.records.model.statement import read_statement
-from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.model.version_statements import Record, RecordTerms
-from tasks.records.statistics_record import StatisticsRecord
+from tasks.records.model.version_statements import ClassifierRecord, Record, RecordTerms, SyntheticRecord
+from tasks.records.statistics_fields import StatisticsRecord
 from tasks.records.strict_json import printable, read_json
-from tasks.storage.version_folders import PROOF
-from tasks.verification.files.version_folder import read_text_file
+from tasks.storage.manifest import PROOF
+from tasks.verification.files.folder import read_text_file
 from tasks.verification.fitted_meaning import SyntheticMeaning, read_synthetic
 from tasks.verification.table_meaning import Meaning, read_meaning
 

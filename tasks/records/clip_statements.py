@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
+from contracts.domains.addends import NarrowedLattice, ValueMagnitudes
+from contracts.domains.lattice import ValueLattice
 from contracts.message import message
 from contracts.reading.scalars import parse_bound, plain_text
-from contracts.release.statistics_table import StatisticsTable
-from privacy.marginals.uncertainty import half_width
+from contracts.release.statistics import StatisticsTable
+from privacy.marginals.count_noise import half_width
+from privacy.statistics.clips import FoundClip
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, WantedDraw
-from privacy.statistics.private_clips import FoundClip
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.model.statement import StatedText, Statement, Value
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from contracts.plug_ins import absent_extension
 from contracts.release.exchange_forms import GROUP, form_files
-from tasks.records.explanation import RecordExplanation
+from tasks.records.record import RecordExplanation
 
 
 def exchange_files(

@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import Any
 
 from contracts.contract.contract import Contract
-from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
+from contracts.release.terms import About
 from privacy.accounting.claim import release_claim
 from privacy.classifiers.trainer import ClassificationTask
 from privacy.evaluation.against_noisy import Distance, distance
+from privacy.generators.calibration import FittedPlan
 from privacy.generators.generator import SynthesisTask
-from privacy.generators.release_plan import FittedPlan
 from privacy.grant.measurement import Measurement
 from privacy.ledger.entries import Entry
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
-from privacy.marginals.coarsening import coarser_counts
-from privacy.refine.total import NoisySum
+from privacy.marginals.counts import coarser_counts
+from privacy.refine.tables import NoisySum
 from privacy.statistics.plan import StatisticsPlan
 from privacy.table_plans.plan import TablesPlan
 from tasks.records.model.across_statements import ExecutionStatement

@@ -7,13 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from contracts.contract.contract import Contract
-from contracts.release.about import About
 from contracts.release.spec import ReleaseSpec
+from contracts.release.terms import About
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.claim import second_epsilon
 from privacy.grant.measurement import Measurement, selected_texts
-from privacy.ledger.entries import Entry
-from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.entries import Entry, LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountState, Charge, VersionEntry
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan

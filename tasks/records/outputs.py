@@ -14,17 +14,16 @@ from privacy.accounting.events import PrivacyEvent
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
 
 if TYPE_CHECKING:
-    from contracts.release.spine.places import PlaceTree
+    from contracts.release.spine.place_margins import PlaceTree
     from contracts.release.tables.levels import Level
     from privacy.accounting.events import PrivacyEvent
-    from privacy.classifiers.classifier_model import ClassifierModel
+    from privacy.classifiers.classifier import ClassifierModel
     from privacy.generators.generator import Fitted, Model
     from privacy.grant.queries.strategies import StrategyMeasurement
-    from privacy.marginals.seeds import PostProcessingSeed
-    from privacy.refine.sparse_tables import RefinedCells
-    from privacy.refine.tables import Refined
-    from privacy.statistics.private_clips import FoundClip
-    from privacy.table_plans.spine_counts import SpineCounts
+    from privacy.marginals.portable import PostProcessingSeed
+    from privacy.refine.tables import Refined, RefinedCells
+    from privacy.statistics.clips import FoundClip
+    from privacy.table_plans.spine_plan import SpineCounts
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Any]
 """Writes the data files of a version into a folder, with marks of where they come from; returns what it wrote."""
@@ -210,7 +209,7 @@ class StatisticsTableValues:
     Args:
         name: name of the table.
         columns: the columns that rows are grouped by.
-        values: each published column after those, in the shape of the cells (`privacy.statistics.table_values`).
+        values: each published column after those, in the shape of the cells (`privacy.statistics.table`).
         draws: keys of the draws that it comes of.
     """
 

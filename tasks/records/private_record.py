@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from contracts.canonical import canonical_json, readable_json
 from privacy.ledger.journal.signing import Signer, key_id, signature_holds
-from tasks.records.model.auditor_statements import AUDITOR_SCHEMA, PURPOSE, SALT_BYTES, commitment, withheld
+from tasks.records.model.declarations import AUDITOR_SCHEMA, PURPOSE, SALT_BYTES, commitment, withheld
 from tasks.records.record import RecordJson
 
 AUDITOR_RECORD: Final = "record.auditor.json"

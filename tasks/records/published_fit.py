@@ -12,17 +12,20 @@ from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ClassifierProduct, SyntheticProduct
-from privacy.classifiers.classifier_model import ParameterRange
+from privacy.classifiers.classifier import ParameterRange
 from privacy.classifiers.trainer import classification_task, trainer
-from privacy.generators.generator import Fitted
-from privacy.generators.release_plan import task_of
-from privacy.generators.resolved_options import resolved_options
-from privacy.marginals.seeds import PostProcessingSeed
-from tasks.records.draws.drawn import published_draws
+from privacy.generators.calibration import task_of
+from privacy.generators.generator import Fitted, resolved_options
+from privacy.marginals.portable import PostProcessingSeed
+from tasks.records.draws.marginal import published_draws
 from tasks.records.groups.field import Run
-from tasks.records.model.classifier_statements import ClassifierRecord
-from tasks.records.model.synthetic_statements import FittedRecord, FittedReplay, SyntheticRecord
-from tasks.records.model.version_statements import RecordTerms
+from tasks.records.model.version_statements import (
+    ClassifierRecord,
+    FittedRecord,
+    FittedReplay,
+    RecordTerms,
+    SyntheticRecord,
+)
 from tasks.records.modifiers.record_modifier import record_modifiers
 from tasks.records.unpublished import Published
 

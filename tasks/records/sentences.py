@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from contracts.message import message
-from contracts.release.lambda_reference import AUTO
-from contracts.release.tables.product import TablesProduct
+from contracts.release.product import AUTO
+from contracts.release.tables.tables import TablesProduct
 from privacy.table_plans.plan import TablesPlan
 
 WHOLE: Final = message("no narrower than about a whole unit: every draw may depend on every column")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import TablesProduct
-from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import levels_of, table_cells
+from contracts.release.tables.tables import tables_of
 from privacy.grant.measurement import Measurement
-from privacy.refine.total import NoisySum, estimate_total, table_sum, total_kind
+from privacy.refine.tables import NoisySum, estimate_total, table_sum, total_kind
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, table_key
 from tasks.records.outputs import DrawnTables
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contracts.contract.contract import Contract
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn
-from contracts.domains.value_lattices import ValueLattice
 from contracts.errors import Finding
 from contracts.reading.scalars import Problem
 from contracts.release.engine_kinds import EngineKind

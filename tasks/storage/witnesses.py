@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from contracts.errors import Finding, Refused
 from contracts.plug_ins import OF_EXTENSIONS, PlugInAway, find
-from privacy.ledger.journal.log import JournalLog
-from privacy.ledger.journal.signed_note import (
+from privacy.ledger.journal.append import JournalLog
+from privacy.ledger.journal.notes import (
     FalseSignature,
     MalformedNote,
     NoteSignature,

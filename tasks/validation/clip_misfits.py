@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice, one_step_wider
+from contracts.domains.lattice import ValueLattice, one_step_wider
 from contracts.domains.value_sql import identifier
 from contracts.reading.scalars import plain_text
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product import ProductSpec
 from contracts.release.statistics import StatisticsProduct
 from privacy.private_table import PrivateTable
 from privacy.snapshots.shared_scan import cell_sql, spread_out, whole_columns

@@ -22,11 +22,11 @@ import duckdb
 from contracts.contract.contract import Column, Contract
 from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier, literal
-from contracts.sql.violations import violation_sql
-from tasks.storage.snapshot.intake import OF_UNIT, ROW, UNITS
+from contracts.sql.encoding import violation_sql
+from tasks.storage.snapshot.snapshot import OF_UNIT, ROW, UNITS
 
 STRAYS = "snapshot.raw"
-"""The rows as delivered of which the codes do not say all (`tasks.storage.snapshot.intake`)."""
+"""The rows as delivered of which the codes do not say all (`tasks.storage.snapshot.snapshot`)."""
 CODES = "snapshot.codes"
 UNWRITABLE = "(a value without a text)"
 """Stands for a value that DuckDB cannot write as a text, such as the earliest timestamp there is."""

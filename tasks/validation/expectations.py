@@ -7,10 +7,15 @@ is private but for the one bit a check; `tasks.validate` reduces it to that.
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Final
 
 import duckdb
@@ -21,8 +26,37 @@ from sqlalchemy.pool import StaticPool
 
 from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier
-from tasks.validation.deferred_packages import deferred
 from tasks.validation.distinct_values import DistinctValues, as_read
+
+# --- Packages that Great Expectations imports with itself and no check of ours uses.
+
+
+UNUSED: Final = ("altair", "scipy.stats")
+
+
+class DeferredPackage(ModuleType):
+    """Stands for a package until a name of it is used; then the package takes its place in `sys.modules`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__path__":  # who looks modules through asks for __file__ and the like
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let the block import packages without loading them; one that is loaded, or not installed, is left alone."""
+    for name in UNUSED:
+        if name in sys.modules or find_spec(name) is None:
+            continue
+        standing = sys.modules[name] = DeferredPackage(name)
+        parent, _, own = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], own, standing)
+    yield
+
 
 with deferred():
     import great_expectations as gx

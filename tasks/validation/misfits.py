@@ -6,36 +6,138 @@ value that does not fit stops nothing (law 3), so whoever declared the wrong dom
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Column, Contract
+from contracts.contract.contract import Column, Contract, checks
 from contracts.domains.statements import Check
 from contracts.domains.value_sql import identifier, literal
 from contracts.drafting.advice.suspicions import names_an_id
 from contracts.errors import SudareError
 from contracts.message import Message, message
-from contracts.sql.violations import violation_sql
+from contracts.sql.encoding import violation_sql
 from privacy.private_table import PrivateTable
-from tasks.storage.duckdb_session import connect, run, trouble
+from tasks.records.page.language import ENGLISH, language, languages
+from tasks.records.page.style import FOLDER as PAGE_FOLDER
+from tasks.records.page.style import style
+from tasks.storage.duckdb_session import attempt, connect, run, trouble
 from tasks.storage.progress import step
-from tasks.storage.snapshot.intake import SEEN
-from tasks.storage.snapshot.linked_rows import reduced_name
+from tasks.storage.snapshot.linked_rows import LOSSES, reduced_name
+from tasks.storage.snapshot.snapshot import SEEN
 from tasks.storage.workspace.run_folder import SPILL
 from tasks.validation.distinct_values import CODES, STRAYS, values_of
-from tasks.validation.link_losses import link_losses
-from tasks.validation.notation_hints import hint_of
+
+# --- How many rows of linked tables are left out, link by link.
+
+
+LinkLoss = tuple[str, int, int, int, int]
+"""A link, the rows of its child, those without a key, with one that no parent has, and beyond a bound."""
+
+
+def link_losses(table: PrivateTable, folder: Path, memory_limit: str) -> tuple[LinkLoss, ...]:
+    """Return what each link of a snapshot left out.
+
+    Args:
+        table: a snapshot of linked tables.
+        folder: the run's private folder.
+        memory_limit: DuckDB's limit [text].
+    Raises:
+        SudareError: the snapshot cannot be read.
+    Privacy: exact counts, for whoever holds the rows.
+    """
+
+    def explain(error: duckdb.Error) -> SudareError:
+        return trouble(error, table.path, "reading the snapshot")
+
+    with connect(table.path, memory_limit=memory_limit, spill=folder / SPILL, read_only=True) as connection:
+        rows = attempt(lambda: connection.execute(f"FROM {LOSSES}").fetchall(), explain)
+    return tuple(
+        (str(name), int(number), int(none), int(stray), int(beyond)) for name, number, none, stray, beyond in rows
+    )
+
+
+# --- Which notation the values of a column look written in that do not fit it.
+
+
+Keys = Mapping[str, str | None]
+
+NEARLY_ALL: Final = 0.9
+"""Of the values that do not fit so many have to be of a notation."""
+
+
+def hint_of(
+    connection: duckdb.DuckDBPyConnection, relation: str, check: Check, contract: Contract, unfit: int
+) -> tuple[str, ...]:
+    """Return the notations in which nearly all values of a column could be read that do not fit it.
+
+    Args:
+        connection: where the rows are.
+        relation: SQL for them.
+        check: `type:COLUMN` of a column of numbers or days.
+        contract: the contract.
+        unfit: how many rows break the check.
+    Returns:
+        What to write into the column's domain, one for each notation that is as good; none where no notation helps.
+    Privacy: private, made of the rows.
+    """
+    column = contract.column(str(check.column))
+    raw = identifier(column.name)
+    candidates = [keys for keys in column.domain.usual_notations if _differs(column, keys)]
+    if not unfit or not candidates:
+        return ()
+    broken = f"COALESCE(TRY({violation_sql(check, contract)}), TRUE)"
+    fits = [
+        f"COALESCE(TRY(NOT ({violation_sql(check, _declaring(contract, column, keys))})), FALSE)"
+        for keys in candidates
+    ]
+    counts = ", ".join(f"COALESCE(sum(n) FILTER (WHERE {fit}), 0)" for fit in fits)
+    values = f"SELECT {raw}, count(*) AS n FROM {relation} GROUP BY {raw}"
+    found = connection.execute(f"SELECT {counts} FROM ({values}) WHERE {broken}").fetchone() or ()
+    best = max(map(int, found), default=0)
+    if best < NEARLY_ALL * unfit:
+        return ()
+    return _simplest([keys for keys, count in zip(candidates, found, strict=True) if int(count) == best])
+
+
+def _differs(column: Column, keys: Keys) -> bool:
+    return any(getattr(column.domain, key) != value for key, value in keys.items())
+
+
+def _declaring(contract: Contract, column: Column, keys: Keys) -> Contract:
+    """Return the contract with another notation of one column."""
+    told = column.model_copy(update={"domain": column.domain.model_copy(update={**keys, "missing": ()})})
+    columns = tuple(told if each.name == column.name else each for each in contract.columns)
+    return contract.model_copy(update={"columns": columns})
+
+
+def _simplest(candidates: Sequence[Keys]) -> tuple[str, ...]:
+    """Leave out what declares a mark more than another candidate that reads as many."""
+    simple = [keys for keys in candidates if not any(_within(other, keys) for other in candidates if other != keys)]
+    return tuple(map(_written, simple))
+
+
+def _within(few: Keys, more: Keys) -> bool:
+    return all(value is None or more[key] == value for key, value in few.items())
+
+
+def _written(keys: Keys) -> str:
+    """Write a notation as it stands in a domain."""
+    said = [f'{key}: "{value}"' for key, value in keys.items() if value is not None]
+    return ", ".join(said) or f"no {' and no '.join(f'`{key}:`' for key in keys)}"
+
 
 Counted = Mapping[str, int]
 """How many rows break each check, by the check's name."""
 SeenIds = Sequence[tuple[Any, ...]]
-"""What the reading saw of ids; see `tasks.storage.snapshot.intake.SEEN`."""
+"""What the reading saw of ids; see `tasks.storage.snapshot.snapshot.SEEN`."""
 Notations = Mapping[str, tuple[str, ...]]
 """How values that do not fit look written, by the column."""
 
@@ -317,3 +419,88 @@ def to_json(found: Misfits, share: Fraction) -> dict[str, Any]:
             for each in found.clips
         ],
     }
+
+
+# --- The private page of how the rows fit the contract, in each language.
+
+
+_FOLDER: Final = Path(__file__).parent
+
+
+def page_file(folder: Path, code: str = ENGLISH) -> Path:
+    """Return where the page of a run's folder lies."""
+    return folder / ("misfits.private.html" if code == ENGLISH else f"misfits.private.{code}.html")
+
+
+def write_misfits(found: Misfits, *, release: str, share: Fraction, folder: Path) -> Path:
+    """Write the pages, each in place of the one of an earlier look.
+
+    Args:
+        found: how the rows fit.
+        release: its name.
+        share: above which `sudare run` asks.
+        folder: the run's private folder.
+    Returns:
+        Path: of the page in English.
+    Raises:
+        SudareError: the folder cannot be written.
+    Privacy: private files, mode 0600, in a folder of mode 0700.
+    """
+    for code in languages():
+        path = page_file(folder, code)
+        try:
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(misfits_page(found, release=release, share=share, code=code))
+        except OSError as error:
+            raise trouble(error, folder, "writing the private page") from None
+    return page_file(folder)
+
+
+def misfits_page(found: Misfits, *, release: str, share: Fraction, code: str = ENGLISH) -> str:
+    """Render how the rows fit; every text is escaped.
+
+    Privacy: private.
+    """
+    page: str = _template().render(
+        lang=language(code),
+        release=release,
+        rows=f"{found.rows:,}",
+        notes=found.notes,
+        asked=percent(share),
+        gates=found.broken_gates,
+        above=[each.column for each in found.above(share) if not each.is_key],
+        left_out=[each.column for each in found.above(share) if each.is_key],
+        linked=any(each.is_key for each in found.columns),
+        columns=[_row(each, share) for each in (*found.columns, *found.clips)],
+        others=[(other, language(other).name) for other in languages() if other != code],
+        file=lambda other: page_file(Path(), other).name,
+        style=style(PAGE_FOLDER / "record.css"),
+    )
+    return page
+
+
+def percent(share: Fraction) -> str:
+    """Write a share to a tenth of a per cent; none and all are written only where they are exact."""
+    if share in (0, 1):
+        return f"{int(share * 100)} %"
+    tenths = min(max(round(share * 1000), 1), 999)
+    return f"{'< ' if share * 1000 < tenths == 1 else ''}{tenths / 10:g} %"
+
+
+def _row(column: ColumnMisfits, share: Fraction) -> dict[str, Any]:
+    shares = {name: percent(column.part(getattr(column, name))) for name in ("unfit", "clipped", "null")}
+    return {"column": column, "mark": "!" if column.share > share else "", **shares}
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader([_FOLDER, PAGE_FOLDER]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("misfits.html.j2")

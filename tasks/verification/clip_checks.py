@@ -9,19 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from contracts.errors import Finding
-from contracts.release.key_bounds import groups_of
-from contracts.release.statistics import StatisticsProduct
-from contracts.release.statistics_table import StatisticsTable
+from contracts.release.statistics import StatisticsProduct, StatisticsTable
+from contracts.release.survey_weight import groups_of
 from privacy.accounting.events import PrivacyEvent
-from privacy.statistics.choices import wanted_choices
-from privacy.statistics.found_clips import find_clips, narrowed_plan
-from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, WantedDraw, plan_statistics, wanted_draws
+from privacy.statistics.clips import find_clips, narrowed_plan
+from privacy.statistics.plan import (
+    StatisticsDraw,
+    StatisticsPlan,
+    WantedDraw,
+    plan_statistics,
+    wanted_choices,
+    wanted_draws,
+)
 from tasks.records.clip_statements import found_lattice, stated_clips
-from tasks.records.draws.cell_sums import CellSumDraw, DistinctStatement
+from tasks.records.draws.draws import CellSumDraw, DistinctStatement
 from tasks.records.model.version_statements import FittedDraw
-from tasks.records.statistics_record import StatisticsReplay
+from tasks.records.statistics_fields import StatisticsReplay
 from tasks.verification.record_identity import differences
 
 COUNTED: Final = {"counts": "rows"}

@@ -22,10 +22,10 @@ from privacy.ledger.entries import Entry
 from tasks.records.model.statement import read_statement
 from tasks.records.model.version_statements import EntryStatement, Proof
 from tasks.records.strict_json import printable, read_json
-from tasks.storage.version_folders import PROOF
-from tasks.verification.files.version_folder import read_text_file
+from tasks.storage.manifest import PROOF
+from tasks.verification.files.folder import read_text_file
 from tasks.verification.inclusion import check_inclusion, read_run
-from tasks.verification.key_succession import key_in_use
+from tasks.verification.keys import key_in_use
 
 _MOST: Final = 1_000
 _TWO_VERSIONS: Final = "two versions were signed under one number: show both to the publisher, use neither"

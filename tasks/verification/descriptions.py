@@ -17,10 +17,10 @@ import yaml
 
 from contracts.errors import Finding
 from tasks.records.descriptions.description_files import DEPLOYMENT, FROM_RECORD, LABEL, LINEAGE
-from tasks.records.explanation import RecordExplanation
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
+from tasks.records.record import RecordExplanation
 from tasks.records.strict_json import LARGEST_JSON, read_json, shown
-from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.files.folder import VersionFolder
 from tasks.verification.record_identity import DESCRIPTIONS, TRANSLATED
 
 _MISDESCRIBED: Final = "the description says something else than the record: go by the record"

@@ -15,12 +15,18 @@ from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
-from contracts.release.product_spec import MOST_ROWS
-from contracts.release.synthetic import ESTIMATED, SyntheticProduct, synthetic_problems
-from contracts.release.synthetic_modifiers import asked_modifiers, named_parts, stated_modifiers
+from contracts.release.product import MOST_ROWS
+from contracts.release.synthetic import (
+    ESTIMATED,
+    SyntheticProduct,
+    asked_modifiers,
+    named_parts,
+    stated_modifiers,
+    synthetic_problems,
+)
 from privacy.accounting.events import PrivacyEvent, event_from_json
 from tasks.records.model.draw_kinds import draw_checks
-from tasks.records.model.synthetic_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
+from tasks.records.model.version_statements import DrawsReplay, FittedRecord, SyntheticRecord, SyntheticReplay
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import UNDERSTATED, DrawChecks, FittedMeaning
 from tasks.verification.record_identity import (

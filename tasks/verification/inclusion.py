@@ -21,9 +21,8 @@ from typing import Final
 from contracts.errors import Finding
 from privacy.ledger.entries import Entry, is_to_the_hour
 from privacy.ledger.entry_bodies import wrong_keys
-from privacy.ledger.journal.checkpoints import UnsignedCheckpoint, signed_head
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
-from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote
+from privacy.ledger.journal.notes import FalseSignature, MalformedNote, UnsignedCheckpoint, signed_head
 from privacy.ledger.journal.signing import key_id, signature_holds
 from tasks.records.model.journal_statements import (
     AccountBody,
@@ -35,7 +34,7 @@ from tasks.records.model.journal_statements import (
     PublishedBody,
     ReturnedBody,
 )
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.statement import Statement, read_statement
 from tasks.records.model.version_statements import EntryStatement, Proof, ProvenEntry
 from tasks.records.strict_json import printable, shown

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.errors import Finding
-from tasks.storage.version_folders import LATEST_NOTE, PROOF
+from tasks.storage.manifest import LATEST_NOTE, PROOF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from privacy.ledger.journal.key_changes import SignedChange, TrustedKey
     from privacy.ledger.journal.witness_policy import WitnessPolicy
-    from tasks.verification.files.version_folder import Sealed
+    from tasks.verification.files.folder import Sealed
 
 RuleFindings = tuple[list[Finding], list[str]]
 """What a part of a rule found wrong, and what it could not check."""

@@ -10,20 +10,30 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
 
 from contracts.errors import Finding
 from contracts.plug_ins import OF_EXTENSIONS
-from tasks.records.explanation import RecordExplanation
+from contracts.release.exchange_forms import EXCHANGE
+from tasks.records.descriptions.descriptions import croissant
+from tasks.records.exchange_files import absent_forms, exchange_files
 from tasks.records.model.declarations import SoftwareStatement
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
+from tasks.records.model.record_kinds import kind_of
+from tasks.records.model.version_statements import Proof, RecordTerms
 from tasks.records.page.language import GROUP, absence, languages, page_name
 from tasks.records.page.page import prepare, public_pages
+from tasks.records.published_run import evidence, published_run
+from tasks.records.record import RecordExplanation, explain, underived
 from tasks.records.software import software
-from tasks.records.strict_json import shown
-from tasks.verification.files.version_folder import VersionFolder, read_published
-from tasks.verification.recompute.effort import spend
+from tasks.records.strict_json import printable, shown
+from tasks.verification.descriptions import check_descriptions
+from tasks.verification.files.folder import VersionFolder, read_published
+from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, NOT_COMPARED, Words
+from tasks.verification.recompute.event_forms import spend
+from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES, TRANSLATED
 
 _RENDERERS: Final = ("jinja2", "numpy", "pyarrow", "pyyaml", "scipy", "zlib")
 _TERMS_PER_BYTE: Final = 20
@@ -170,3 +180,197 @@ def _first_difference(name: str, found: bytes, expected: bytes) -> Finding:
 
 def _text(page: bytes, at: int) -> str:
     return page[max(0, at - 12) : at + 24].decode("utf-8", "replace")
+
+
+# --- Rule 10 of a verification.
+
+
+_MOST: Final = 20
+_MISDESCRIBED: Final = "the catalogue entry describes other files: go by the manifest"
+
+
+def check_catalogue(value: Any, manifest: Manifest, *, where: str) -> list[Finding]:
+    """Check the file objects of a Croissant description against the manifest.
+
+    Args:
+        value: croissant.json.
+        manifest: the manifest.
+        where: the name of the file.
+    Returns:
+        list[Finding]: for each described file that is not in the manifest or has another digest, and for each data
+        file that is not described.
+    """
+    listed = value.get("distribution") if isinstance(value, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
+        return [Finding(where, "distribution", shown(listed), "a list of file objects", _MISDESCRIBED)]
+    findings = []
+    described = set()
+    for place, part in enumerate(listed):
+        name, stated = part.get("contentUrl"), part.get("sha256")
+        at = f"distribution[{place}]"
+        if not isinstance(name, str) or name not in manifest.files:
+            findings.append(Finding(where, f"{at}.contentUrl", shown(name), "a file of the manifest", _MISDESCRIBED))
+            continue
+        described.add(name)
+        if stated != manifest.files[name].sha256:
+            allowed = f"{manifest.files[name].sha256}, as in the manifest for {printable(name)}"
+            findings.append(Finding(where, f"{at}.sha256", shown(stated), allowed, _MISDESCRIBED))
+    for name in sorted(manifest.files):
+        if name not in described | FIXED_FILES | DESCRIPTIONS:
+            found = f"nothing about {printable(name)}"
+            findings.append(Finding(where, "distribution", found, "every data file", _MISDESCRIBED))
+    return findings
+
+
+def check_whole(value: Any, explanation: RecordExplanation, *, where: str) -> list[Finding]:
+    """Compare a Croissant description with what this code makes of the record: files and columns, each by itself.
+
+    Args:
+        value: croissant.json.
+        explanation: what the record tells people; this code wrote it.
+        where: the name of the file.
+    """
+    return [
+        Finding(where, printable(at), shown(found), f"{shown(expected)}, as the record says", "go by record.json")
+        for at, found, expected in islice(_different(value, croissant(explanation), ""), _MOST)
+    ]
+
+
+def _different(found: Any, expected: Any, at: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the places in which two JSON values differ."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in sorted({*found, *expected}):
+            yield from _different(found.get(key), expected.get(key), f"{at}.{key}" if at else key)
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            yield from _different(one, other, f"{at}[{place}]")
+    elif type(found) is not type(expected) or found != expected:
+        yield at, found, expected
+
+
+# --- Rule 10, the words.
+
+
+_TWICE: Final = "what follows from the rest of a version is not stated again: go by the rest"
+
+
+def check_words(
+    folder: VersionFolder,
+    record: RecordTerms,
+    value: Any,
+    proof: Proof,
+    manifest: Manifest,
+    sound: frozenset[str],
+    *,
+    catalogue: Any,
+    complete: bool,
+    page: str | None = None,
+) -> Words:
+    """Explain the record again, and compare what people read.
+
+    Args:
+        folder: the version's folder.
+        record, value: record.json, as a statement and as JSON.
+        proof: the journal's entries of the run.
+        manifest: the manifest.
+        sound: names of the files whose checksums hold; others are not opened.
+        catalogue: croissant.json, as JSON.
+        complete: whether all rules before hold, so that pages are rendered and data files opened.
+        page: the name of the page that is wanted as this code renders it.
+    Raises:
+        TooMuchWork: the texts of the record ask for more terms than are left.
+    """
+    told, again = explain(value, proof, manifest), words_of_this_code(record.declarations.software)
+    findings = check_descriptions(folder, told, manifest, sound, again=again and complete)
+    if complete:
+        findings += _check_own(record, proof, manifest)
+    lacking = unreadable(manifest)
+    uncompared = tuple(f"{FILES_NOT_COMPARED}: {name}: {needed}" for name, needed in lacking.items())
+    others: tuple[str, ...] = ()
+    if complete and record.replay.exchange:
+        pass  # for the few versions that have any
+
+        wrong, others = check_exchange(folder, told, manifest, again=again)
+        findings += wrong
+        uncompared += others
+    unread = {name for name in sound if name in lacking or (others and name.startswith(EXCHANGE))}
+    findings += check_passive(folder, manifest, unread if again and complete else sound)
+    wanted = render(folder, told, manifest)[page] if page is not None and complete else None
+    if not again:
+        # Who made it may not have had the language: where this code did, `check_pages` asks for the page.
+        absent = (
+            f"{FILES_NOT_COMPARED}: {name}: the version has none" for name in sorted(TRANSLATED - {*manifest.files})
+        )
+        cannot_tell = (NOT_COMPARED, *([EXCHANGE_WORDS] if record.replay.exchange and not others else []))
+        return Words(tuple(findings), cannot_tell, wanted, (*uncompared, *absent))
+    if complete:
+        findings += check_pages(folder, told, manifest)
+        findings += check_whole(catalogue, told, where="croissant.json")
+    return Words(tuple(findings), page=wanted, uncompared=uncompared)
+
+
+def _check_own(record: RecordTerms, proof: Proof, manifest: Manifest) -> Sequence[Finding]:
+    """Check that the declarations state no field that follows from the rest of the version."""
+    allowed = set(underived(kind_of(record), published_run(record, evidence(proof, manifest))))
+    return [
+        Finding("record.json", printable(f"declarations.fields.{name}"), shown(value), "no such field here", _TWICE)
+        for name, value in sorted(record.declarations.fields.items())
+        if name not in allowed
+    ]
+
+
+# --- Rule 10, the forms of exchange.
+
+
+_OTHER: Final = "the file says something else than record.json and the data files: go by these"
+
+
+def check_exchange(
+    folder: VersionFolder, explanation: RecordExplanation, manifest: Manifest, *, again: bool
+) -> tuple[list[Finding], tuple[str, ...]]:
+    """Make the files of exchange again and compare them.
+
+    Args:
+        folder: the version's folder; every file was checked by the rules before.
+        explanation: what the record tells people.
+        manifest: the manifest.
+        again: whether this code made them, so that descriptions must be the same too.
+    Returns:
+        tuple: what is wrong, and what could not be compared.
+    Raises:
+        OSError: a file changed while it was verified, or cannot be read.
+    """
+    findings: list[Finding] = []
+    made, listed = set(), {name for name in manifest.files if name.startswith(EXCHANGE)}
+    for name, pieces in exchange_files(explanation, lambda path: read_published(folder, manifest, path)):
+        made.add(name)
+        if name in listed and (again or name.endswith(".csv")):
+            findings += _differences(name, read_published(folder, manifest, name), pieces)
+    absent = absent_forms(explanation)
+    uncompared = sorted(listed - made) if absent else []
+    for name in sorted((listed ^ made) - {*uncompared}):
+        found = "a file" if name in listed else "nothing"
+        allowed = "one file for each description and table of the forms in replay.exchange, and no other"
+        findings.append(Finding(printable(name), "the file", found, allowed, _OTHER))
+    if not absent:
+        return findings, ()
+    needed = f"they need {', '.join(sorted({*absent.values()}))}, which is not installed"
+    files = ", ".join(map(printable, uncompared)) or f"the files of {', '.join(absent)} in {EXCHANGE}"
+    return findings, (f"{FILES_NOT_COMPARED}: {files}: {needed}",)
+
+
+def _differences(name: str, found: bytes, pieces: Iterable[bytes]) -> Iterator[Finding]:
+    """Compare a file with what is made again, piece by piece; name the first line that differs."""
+    start, line = 0, 1
+    for piece in pieces:
+        own = found[start : start + len(piece)]
+        if own != piece:
+            equal = next(
+                (i for i, (one, other) in enumerate(zip(own, piece, strict=False)) if one != other), len(own)
+            )
+            at = line + piece.count(b"\n", 0, equal)
+            yield Finding(printable(name), f"line {at}", "other bytes", "what this code makes of the version", _OTHER)
+            return
+        start, line = start + len(piece), line + piece.count(b"\n")
+    if start < len(found):
+        yield Finding(printable(name), f"line {line}", "more bytes", "the end of the file", _OTHER)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
     from contracts.errors import Finding
-    from tasks.records.model.release_statement import Manifest
+    from tasks.records.model.manifest import Manifest
     from tasks.records.model.version_statements import RecordTerms
     from tasks.storage.progress import Bar
     from tasks.verification.draws.draw_checks import FileForm
-    from tasks.verification.files.version_folder import VersionFolder
+    from tasks.verification.files.folder import VersionFolder
     from tasks.verification.inclusion import JournalledRun
     from tasks.verification.outcomes import RuleFindings
 

@@ -18,16 +18,16 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.canonical import canonical_json, digest, readable_json
 from contracts.contract.contract import Contract
-from contracts.contract.spreadsheet import formula_problem
+from contracts.contract.labels import formula_problem
 from contracts.errors import Finding
-from contracts.periods.redraw import due_run_key
+from contracts.periods.period_rules import due_run_key
 from contracts.plug_ins import OF_EXTENSIONS
 from contracts.release.exchange_forms import EXCHANGE
 from tasks.records.files.part_names import parts_among
 from tasks.records.model.approval_statements import about, unsound
-from tasks.records.model.auditor_statements import withheld
+from tasks.records.model.declarations import withheld
 from tasks.records.model.journal_statements import ChargeBody
-from tasks.records.model.release_statement import Manifest, stated_predicate
+from tasks.records.model.manifest import Manifest, stated_predicate
 from tasks.records.model.statement import validation_findings
 from tasks.records.model.version_statements import (
     RecordTerms,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from contracts.errors import Finding
-from tasks.records.model.release_statement import Manifest
-from tasks.verification.files.label_checks import check_labels
+from tasks.records.model.manifest import Manifest
+from tasks.verification.files.table_files import check_labels
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.product_checks import ProductChecks
 from tasks.verification.record_identity import (

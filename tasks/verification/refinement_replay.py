@@ -19,16 +19,13 @@ from contracts.contract.column import Cells
 from contracts.errors import Finding
 from contracts.reading.scalars import six_digits
 from contracts.release.tables.levels import table_cells
-from contracts.release.tables.product import Refine, TableSpec
+from contracts.release.tables.tables import Refine, TableSpec
 from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
-from privacy.marginals.uncertainty import half_width, variance
+from privacy.marginals.count_noise import half_width, variance
+from privacy.refine.consistency import KnownTotal, MeasuredTable, measured_tree, refine_together, refine_tree
 from privacy.refine.intervals import RowNoise
-from privacy.refine.sparse_tables import RefinedCells
-from privacy.refine.tables import Chosen, Refined, refine_table
-from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.total import NoisySum, average_variance, total_kind
-from privacy.refine.tree import measured_tree, refine_tree
+from privacy.refine.tables import Chosen, NoisySum, Refined, RefinedCells, average_variance, refine_table, total_kind
 from tasks.records.model.version_statements import ChosenStatement, Replay, TableStatement
 from tasks.records.strict_json import printable
 from tasks.verification.record_identity import differences

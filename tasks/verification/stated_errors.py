@@ -10,8 +10,7 @@ from contracts.errors import Finding
 from contracts.reading.scalars import six_digits
 from privacy.evaluation.against_noisy import Distance
 from privacy.table_plans.plan import table_key
-from tasks.records.model.synthetic_statements import SyntheticRecord
-from tasks.records.model.version_statements import Record, RecordTerms
+from tasks.records.model.version_statements import Record, RecordTerms, SyntheticRecord
 from tasks.records.strict_json import printable, shown
 
 _TOLERANCE: Final = 1e-5

@@ -14,12 +14,9 @@ from typing import Final
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.lambda_reference import AUTO, LambdaReference
-from contracts.release.tables.all_marginals import RESIDUALS
-from contracts.release.tables.expansion import expand, tables_of
+from contracts.release.product import AUTO, LambdaReference
 from contracts.release.tables.levels import level_name, level_problems, levels_of
-from contracts.release.tables.product import TableSpec, TablesProduct
-from contracts.release.tables.table_form import form_problems
+from contracts.release.tables.tables import RESIDUALS, TableSpec, TablesProduct, expand, form_problems, tables_of
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for
 from tasks.records.model.version_statements import (

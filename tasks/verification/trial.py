@@ -8,7 +8,7 @@ from typing import Final
 
 from contracts.errors import Finding
 from tasks.records.strict_json import printable
-from tasks.verification.recompute.effort import TooMuchWork, bounded
+from tasks.verification.recompute.event_forms import TooMuchWork, bounded
 
 logger = logging.getLogger(__name__)
 

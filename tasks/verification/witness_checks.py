@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from contracts.errors import Finding, SpecRefused
-from privacy.ledger.journal.signed_note import FalseSignature, MalformedNote, VerifiedLine, read_note, verified_lines
+from privacy.ledger.journal.notes import FalseSignature, MalformedNote, VerifiedLine, read_note, verified_lines
 from privacy.ledger.journal.witness_policy import PolicyUnmet, WitnessPolicy, read_policy, time_problem
-from tasks.storage.version_folders import PROOF
+from tasks.storage.manifest import PROOF
 
 _LATEST: Final = 30 * 86_400
 _SLACK: Final = 86_400 + 3_600

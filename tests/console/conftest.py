@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from console.main import execute
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 
 ADULT = Path(__file__).parents[2] / "examples" / "adult"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.orchestration import release_plainly
-from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
+from privacy.ledger.journal.notes import COSIGNATURE, VerifierKey
 from tasks.products.approvals import ApprovalMissing
 from tasks.records.model.approval_statements import ApprovalsStatement, ApproverStatement, about, unsound
 from tasks.storage.workspace.keys import create_signing_key

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._periodic_place import make_periodic
 from console.main import execute
-from flows.misfit_report import MISFITS_GATE
+from flows.prepare import MISFITS_GATE
 from tests.console.conftest import Typed
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flows import capacity
+from flows import request as capacity
 from privacy.ledger.ledger import Ledger
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Typed

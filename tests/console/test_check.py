@@ -21,16 +21,15 @@ from console.check import print_misfits
 from console.main import execute
 from contracts.errors import GateBroken
 from flows.entrance import make_release
-from flows.misfit_report import MISFITS_GATE
 from flows.order import ReleaseOrder
 from flows.outcome import Outcome
-from flows.prefect_runs.prefect_server import PrefectServer, stop_lasting
+from flows.prefect_runs.server import PrefectServer, stop_lasting
+from flows.prepare import MISFITS_GATE
 from flows.release import Unattended, in_prefect
-from tasks.records.explanation import published_explanation
 from tasks.records.page.language import languages
+from tasks.records.record import published_explanation
 from tasks.storage.workspace.settings import Workspace
-from tasks.validation.misfits import ColumnMisfits, Misfits
-from tasks.validation.misfits_page import page_file
+from tasks.validation.misfits import ColumnMisfits, Misfits, page_file
 from tests.conftest import served_by
 from tests.console.conftest import COMMAND, Said, Typed
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from console import examination
-from console.examination import Observation, examine
-from flows.prefect_runs.prefect_server import prefect_server
+from console import workspace as examination
+from console.workspace import Observation, examine
+from flows.prefect_runs.server import prefect_server
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Typed
 

@@ -13,7 +13,7 @@ import contracts
 import flows
 import privacy
 import tasks
-from console.error_pages import code_of, error_pages, spelled_code
+from console.output import code_of, error_pages, spelled_code
 from contracts.errors import Refused, SudareError
 from tests.source_folders import EXTENSIONS
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.public_keys import is_own
+from tasks.verification.keys import is_own
 from tests.console.conftest import Typed
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.products.synthetic import SyntheticProductView
-from privacy.generators.release_plan import FittedPlan
+from privacy.generators.calibration import FittedPlan
 from tests.worlds.synthetic_rows import aim, looked_into
 
 PUBLIC = (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_runs.prefect_server import PrefectServer
-from tasks.storage.workspace import signing_keys
+from flows.prefect_runs.server import PrefectServer
+from tasks.storage.workspace import keys as signing_keys
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Typed
 from tests.worlds.tables import first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import PrefectServer
 from tests.console.conftest import Place, Typed
 
 HOUSEHOLDS = Path(__file__).resolve().parents[2] / "examples" / "households"

@@ -15,9 +15,8 @@ import pytest
 from rich.text import Text
 from typer.core import TyperGroup
 
-from console import errors
-from console.commands import COMMANDS, GROUP, GROUPS, DeferredCommand, summary_of
-from console.main import root_command
+from console import output as errors
+from console.main import COMMANDS, GROUP, GROUPS, DeferredCommand, root_command, summary_of
 from contracts.errors import (
     ContractRefused,
     Finding,
@@ -28,7 +27,7 @@ from contracts.errors import (
     SudareError,
 )
 from contracts.plug_ins import OF_EXTENSIONS
-from privacy.ledger.errors import BudgetExceeded, LedgerConflict, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
 from tasks.storage.sinks.version_copy import VersionBroken
 from tasks.storage.workspace.run_folder import RunBusy

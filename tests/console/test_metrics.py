@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from console.metrics import Gauge, gauges_of
-from flows.prefect_runs.prefect_server import PrefectServer
+from console.workspace import Gauge, gauges_of
+from flows.prefect_runs.server import PrefectServer
 from privacy.ledger.entries import SEALED
 from tests.console.conftest import Place, Typed
 

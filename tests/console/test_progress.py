@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from console.progress import RichReporter, shown
+from console.output import RichReporter, shown
 from console.running import Stop
 from tasks.storage import progress
 
@@ -47,7 +47,7 @@ def test_a_step_that_is_repeated_in_an_instant_is_told_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The flow finds what the command has ingested already: no second line. An instant is a minute here."""
-    monkeypatch.setattr("console.progress.SHORT_SECONDS", 60.0)
+    monkeypatch.setattr("console.output.SHORT_SECONDS", 60.0)
     with shown():
         _steps()
         _steps()

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from flows import retention
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import PrefectServer
 from flows.retention import LOG, Holding, Retention, RetentionPolicy
 from tasks.storage.workspace.run_folder import hold
 from tasks.storage.workspace.settings import Workspace

@@ -16,7 +16,7 @@ from contracts.contract.odcs import load_contract
 from flows.outcome import outcome_of, standing
 from privacy.ledger.backup import dump
 from tasks.publish import Publication
-from tasks.storage.version_folders import MANIFEST
+from tasks.storage.manifest import MANIFEST
 from tests.console.conftest import ADULT, Place, Typed
 from tests.tasks.verification.forgery import proof_head
 

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.prefect_runs.prefect_database import DATABASE
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import DATABASE, PrefectServer
 from tasks.storage.workspace.run_folder import run_name
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from console.products.statistics import StatisticsProductView
-from console.products.statistics_charges import BYTES_PER_NUMBER, MANY_KEYS
+from console.products.statistics import BYTES_PER_NUMBER, MANY_KEYS, StatisticsProductView
 from privacy.statistics.plan import StatisticsPlan
 from tests.worlds.private_keys import pure
 

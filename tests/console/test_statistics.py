@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import PrefectServer
 from tests.console.conftest import Place, Said, Typed
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 from tests.console.conftest import Place, Said, Typed
 

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from privacy.ledger.journal.signing import Signer, key_id
 from tasks.storage.workspace.settings import Workspace
+from tasks.verification.keys import PIN, remember_own
 from tasks.verification.outcomes import ALL_RULES, REPORT_SCHEMA, RULES
-from tasks.verification.public_keys import PIN, remember_own
 from tests.console.conftest import Said, Typed
 from tests.tasks.verification.forgery import forge
 from tests.worlds.tables import first

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.commands import PublisherMissing
+from console.main import PublisherMissing
 from contracts.errors import ContractRefused, Finding, Refused, StoreUnwritable, SudareError
 from tasks.storage.workspace.contract_registry import RegistryRefused
 

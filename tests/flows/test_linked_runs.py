@@ -21,7 +21,7 @@ from contracts.periods.time_blocks import time_block
 from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.private_table import PrivateTable

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import SpecRefused
-from flows.evaluation.version_evaluation import evaluate_version
+from flows.evaluation.evaluate import evaluate_version
 from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.generators.generator import CannotGenerate
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot_source import SnapshotSource
 from tasks.inference import NoisyVersion

@@ -20,16 +20,15 @@ import yaml
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.odcs import load_contract
-from contracts.release.file_names import SUFFIXES, Files
+from contracts.release.product import SUFFIXES, Files
 from contracts.release.product_kinds import BUILT_IN as PRODUCTS
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.generators.registry import GENERATORS, TRAINERS
+from privacy.generators.calibration import GENERATORS, TRAINERS
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
-from privacy.grant.queries.key_counts import KeyCountQuery
-from privacy.grant.queries.keys import KeyQuery
+from privacy.grant.queries.keys import KeyCountQuery, KeyQuery
 from privacy.grant.queries.kinds import BUILT_IN as QUERIES
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
@@ -43,7 +42,7 @@ from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
 from privacy.grant.queries.votes import VoteQuery
 from tasks.records import record
-from tasks.storage.sources.source_kinds import _BUILT_IN as ADDRESSES
+from tasks.storage.sources.source import _BUILT_IN as ADDRESSES
 from tests.worlds.linked_tables import CATEGORIES, COUNT, contract_text
 from tests.worlds.neighbours import Published, differing, moves, published
 from tests.worlds.pictures import HEIGHT, PICTURE, SHAPE, SHAPES, WIDTH

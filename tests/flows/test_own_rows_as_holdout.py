@@ -13,7 +13,7 @@ import pytest
 from benchmarks.orchestration import release_plainly
 from contracts.errors import Refused
 from contracts.periods.time_blocks import time_block
-from flows.evaluation.holdout import evaluate_on_holdout
+from flows.evaluation.evaluate import evaluate_on_holdout
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
 from privacy.ledger.terms import AccountTerms

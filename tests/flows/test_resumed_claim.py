@@ -22,13 +22,13 @@ from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO, atto_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.counting_engine import CountsUnavailable
-from privacy.generators.release_plan import FittedPlan
+from privacy.generators.calibration import FittedPlan
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
 from privacy.private_table import PrivateTable
 from tasks.charge import charge
 from tasks.products.charge_request import run_key
-from tasks.products.synthetic.synthesis import synthesize
+from tasks.products.synthetic.fit import synthesize
 from tasks.products.tables.table_measurement import measure
 from tasks.publish import published
 from tasks.storage.workspace.run_folder import hold, run_name

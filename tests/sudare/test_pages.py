@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sudare
-from flows.prefect_runs.prefect_server import PrefectServer
+from flows.prefect_runs.server import PrefectServer
 from tests.sudare.conftest import ADULT, made
 from tests.sudare.pages import blocks_of, run_cells, table_cells
 

@@ -14,7 +14,7 @@ from contracts.errors import Refused
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
-from tasks.storage.snapshot.intake import ROW
+from tasks.storage.snapshot.snapshot import ROW
 
 KEY = bytes(range(32))
 SECRET = "Xq7-secret"

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
-from contracts.domains.distinct_counts import DistinctCount, distinct_count, encoded_beside
+from contracts.domains.addends import DistinctCount, distinct_count, encoded_beside
 from contracts.domains.text import KeyColumn
 from contracts.release.spec import Source
 from privacy.grant.queries.cell_sums import CellSumQuery
@@ -21,7 +21,7 @@ from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tasks.ingest import ingest
 from tests.tasks.intake import HEADER, KEY, write_csv

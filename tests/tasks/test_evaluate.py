@@ -17,13 +17,13 @@ import pytest
 from contracts.contract.contract import Contract
 from contracts.errors import Refused
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.scores import PrivateScores
+from privacy.evaluation.rows import PrivateScores
 from privacy.private_table import PrivateTable
 from tasks.evaluate import evaluate
-from tasks.evaluation.predictors import LEARNERS, _some, accuracies
 from tasks.evaluation.private_files import write_scores
 from tasks.evaluation.score_files import ScoreFiles
 from tasks.evaluation.score_pages import scores_page, yardsticks
+from tasks.evaluation.scores import LEARNERS, _some, accuracies
 from tasks.storage import progress
 from tasks.storage.workspace.settings import Workspace
 from tests.tasks.intake import make_contract, take_in, write_csv

@@ -20,8 +20,7 @@ from contracts.domains.value_sql import identifier
 from contracts.errors import SudareError
 from contracts.release.spec import Source
 from tasks.storage.snapshot import snapshot
-from tasks.storage.snapshot.intake import ROW
-from tasks.storage.snapshot.snapshot import SNAPSHOT, keyed_hash, subkey
+from tasks.storage.snapshot.snapshot import ROW, SNAPSHOT, keyed_hash, subkey
 from tests.tasks.intake import HEADER, KEY, ROWS, contents, large_csv, make_contract, take_in, write_csv
 
 NAMES = HEADER.split(",")
@@ -154,7 +153,7 @@ def test_a_select_projects_filters_and_maps(tmp_path: Path):
 
 @pytest.mark.usefixtures("every_row_kept")
 def test_a_select_works_on_batches_from_sqlite_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tasks.storage.sources.table_reader.BATCH_ROWS", 2)
+    monkeypatch.setattr("tasks.storage.sources.files.BATCH_ROWS", 2)
     source = as_sqlite(tmp_path).model_copy(update={"select": "SELECT * FROM source WHERE sex <> 'F'"})
     table = take_in(source, make_contract(tmp_path), tmp_path)
     assert [row[1] for row in contents(table.path, "raw")] == ["M", "X"]

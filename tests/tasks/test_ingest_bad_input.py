@@ -17,7 +17,7 @@ import pytest
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
 from contracts.release.spec import Source
-from tasks.storage.sources.csv_reader import read_csv
+from tasks.storage.sources.files import read_csv
 from tests.tasks.intake import HEADER, ROWS, SECRET, make_contract, refusal, take_in, write_csv
 
 GOOD = "34,F,10.5,2021-03-01"

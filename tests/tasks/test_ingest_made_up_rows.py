@@ -7,9 +7,8 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.ten_million_rows_data import write_rows
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
-from contracts.sql.violations import violation_sql
+from contracts.contract.contract import Contract, checks
+from contracts.sql.encoding import violation_sql
 from tests.tasks.intake import make_contract
 
 ROWS = 20_000

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
 from contracts.contract.odcs import load_contract
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.sensitivity import LaplaceNoise
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot import SnapshotSums
 from tasks.ingest import ingest
 from tests.tasks.intake import HEADER, KEY, make_contract, write_csv
 

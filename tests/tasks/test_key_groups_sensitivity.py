@@ -13,15 +13,14 @@ import polars as pl
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.domains.distinct_counts import DistinctCount
-from contracts.release.key_bounds import most_cells
+from contracts.domains.addends import DistinctCount
 from contracts.release.statistics import statistics_product
+from contracts.release.survey_weight import most_cells
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_keys import SnapshotKeys, first_keys
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot import SnapshotKeys, SnapshotSums, first_keys
 from privacy.statistics.plan import StatisticsPlan
 from tasks.ingest import ingest
 from tests.tasks.intake import KEY

@@ -13,8 +13,8 @@ from privacy.ledger.journal.signing import Signer
 from tasks import key_rotation
 from tasks.checkpoints import proofs_in, published_checkpoints
 from tasks.key_rotation import prove_again, revoke_key, rotate_key
-from tasks.storage.version_folders import KEYS
-from tasks.storage.workspace import signing_keys
+from tasks.storage.manifest import KEYS
+from tasks.storage.workspace import keys as signing_keys
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.outcomes import CheckerTerms, VerificationReport

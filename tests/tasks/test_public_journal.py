@@ -22,14 +22,13 @@ from contracts.canonical import readable_json
 from contracts.errors import StoreUnwritable
 from contracts.periods.time_blocks import time_block
 from privacy.ledger.entries import OPEN
-from privacy.ledger.journal.checkpoints import signed_head
-from privacy.ledger.journal.envelope import enveloped
 from privacy.ledger.journal.key_changes import signed_change
-from privacy.ledger.journal.signing import Signer, key_id
-from privacy.ledger.journal.tiles import TilePlace, read_bundle
+from privacy.ledger.journal.merkle import TilePlace, read_bundle
+from privacy.ledger.journal.notes import signed_head
+from privacy.ledger.journal.signing import Signer, enveloped, key_id
 from privacy.ledger.ledger import Ledger
 from tasks.public_journal import JournalFolderRefused, publish_journal
-from tasks.records.model.status_statement import read_status, stated_status
+from tasks.records.model.manifest import read_status, stated_status
 from tasks.verification.outcomes import VerificationReport
 from tests.tasks.verification.forgery import edit
 from tests.worlds.tables import first

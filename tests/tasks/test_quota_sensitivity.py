@@ -14,14 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency, Contract
+from contracts.domains.addends import LoneSum
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.sensitivity import LaplaceNoise
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot import SnapshotSums
 from tasks.ingest import ingest
 from tests.tasks.intake import HEADER, KEY, write_csv
 from tests.tasks.test_ingest_sensitivity import Rows, contract_for, random_row

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from privacy.ledger.journal.key_changes import TrustedKey
-from privacy.ledger.journal.latest_note import LatestStatement, hour_of, read_latest
-from privacy.ledger.journal.signed_note import MalformedNote
+from privacy.ledger.journal.notes import LatestStatement, MalformedNote, hour_of, read_latest
 from privacy.ledger.journal.signing import Signer
 from tasks.release_freshness import show_latest
-from tasks.storage.version_folders import LATEST_NOTE
+from tasks.storage.manifest import LATEST_NOTE
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
-from tasks.verification.freshness import CheckedVersion, check_latest
 from tasks.verification.outcomes import CheckerTerms
+from tasks.verification.status import CheckedVersion, check_latest
 from tests.worlds.tables import first
 from tests.worlds.versions import SEED, Version, Worlds
 

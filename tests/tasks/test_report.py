@@ -19,21 +19,20 @@ import pytest
 
 from console.accounts import fitting
 from contracts.contract.contract import Contract
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.amounts import budget_used
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
 from privacy.ledger.journal.signing import Signer
-from privacy.refine.tables import refine_table
-from privacy.refine.total import estimate_total, kept_total, table_sum
-from tasks.records.explanation import explained
+from privacy.refine.tables import estimate_total, kept_total, refine_table, table_sum
 from tasks.records.facts import RunFacts
 from tasks.records.files import part_names
 from tasks.records.files import tidy_tables as tidy
-from tasks.records.groups.contract_terms import SCOPE_WORDS
+from tasks.records.groups.terms import SCOPE_WORDS
 from tasks.records.model.statement import FileStatement
-from tasks.records.page.words import brief, loss_unit
+from tasks.records.page.first_screen import brief, loss_unit
 from tasks.records.private_record import AuditorRecords
 from tasks.records.published_run import RunEvidence
+from tasks.records.record import explained
 from tasks.report import report
 from tests.worlds.tables import Scenario, contract_yaml, first, property_yaml, second, spec_yaml, third
 from tests.worlds.versions import SEED

@@ -18,12 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.domains.statements import Check
 from contracts.errors import GateBroken, SudareError
 from contracts.release.spec import Source
-from contracts.sql.violations import violation_sql
+from contracts.sql.encoding import violation_sql
 from privacy.private_table import PrivateTable
 from tasks.records.facts import CheckOutcome
 from tasks.storage import progress
@@ -131,7 +130,7 @@ NASTY = (
 
 @pytest.mark.parametrize("row", NASTY)
 def test_every_outcome_is_that_of_the_contracts_own_sql(tmp_path: Path, row: str):
-    """A second derivation: `contracts.sql.violations` counted on the rows of the file by DuckDB alone."""
+    """A second derivation: `contracts.sql.encoding` counted on the rows of the file by DuckDB alone."""
     contract = make_contract(tmp_path)
     source = write_csv(tmp_path, CLEAN[0], row)
     table = take_in(source, contract, tmp_path)

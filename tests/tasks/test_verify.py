@@ -13,11 +13,11 @@ import pytest
 
 from contracts.canonical import canonical_json
 from contracts.errors import SpecRefused
-from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
+from privacy.ledger.journal.notes import COSIGNATURE, VerifierKey
 from privacy.ledger.journal.signing import Signer
-from tasks.records.model.release_statement import Manifest, manifest_of, stated_release
+from tasks.records.model.manifest import Manifest, manifest_of, stated_release
 from tasks.storage.workspace.keys import create_keys
-from tasks.verification.files.version_folder import VersionFolder, check_contents, list_version
+from tasks.verification.files.folder import VersionFolder, check_contents, list_version
 from tasks.verification.outcomes import ALL_RULES, CANNOT_TELL, RULES
 from tasks.verify import read_public_key, verify
 from tests.tasks.verification.forgery import edit, forge, load, sign_manifest
@@ -274,7 +274,7 @@ def _forbidden(_: Path) -> Iterator[Path]:
 
 
 def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.verification.files.version_folder.LARGEST_JSON", 1000)
+    monkeypatch.setattr("tasks.verification.files.folder.LARGEST_JSON", 1000)
     report = guild.verify()
     assert {"MANIFEST.json", "PROOF.json", "record.json", "croissant.json"} == named(report)
     assert all("more than 1000 bytes" in finding.found for finding in report.findings)

@@ -7,18 +7,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
-from privacy.generators.release_plan import FittedPlan
+from privacy.generators.calibration import FittedPlan
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from tasks.products.charge_request import request_for
-from tasks.products.classifier.classifier_training import train_classifier
+from tasks.products.classifier.making import train_classifier
 from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.outputs import TrainedClassifier

@@ -16,8 +16,8 @@ from flows.federation.federated_run import work
 from flows.federation.federated_version import FederatedOutcome, federated_outcome, publish_across
 from flows.federation.site import SiteService, joined
 from privacy.federation.rounds import Call, Collected, summed
-from tasks.federation.wire_format import packed, unpacked
-from tasks.products.across.federation import Federation, understood
+from tasks.federation.flower import packed, unpacked
+from tasks.products.across.spec_terms import Federation, understood
 from tasks.storage.workspace.settings import Workspace
 from tests.worlds.federations import CONTRACT, SITES, a_coordinator, a_site, ledger_of
 from tests.worlds.versions import Version

@@ -12,7 +12,7 @@ import polars as pl
 from contracts.contract.contract import Contract
 from contracts.contract.linked_tables import LinkedTables
 from contracts.contract.odcs import load_contract
-from contracts.domains.domain_terms import NULL_LABEL
+from contracts.domains.domain import NULL_LABEL
 from tasks.storage.snapshot.linked_rows import INNER, OUTER, delivered_name, flatten
 
 Row = dict[str, object]

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.orchestration import release_plainly
 from contracts.canonical import canonical_json
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.periods.time_blocks import time_block
 from flows.request import read_request
 from privacy.accounting.calculus import Calculus
@@ -33,8 +32,7 @@ from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import Grant
 from privacy.grant.queries.choice import ChoiceQuery
-from privacy.grant.queries.key_counts import KeyCountQuery
-from privacy.grant.queries.keys import KeyQuery
+from privacy.grant.queries.keys import KeyCountQuery, KeyQuery
 from privacy.grant.queries.parameters import STEPS, ParameterQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import DrawStage, Query

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, model_validator
 
 from contracts.domains.categories import ListedDomain
-from contracts.domains.domain_terms import clashes
+from contracts.domains.domain import clashes
 from contracts.domains.statements import ValueKind
 from contracts.domains.value_sql import enumeration, text_sql
 from contracts.reading.scalars import Label, Problem, as_tuple, parse_whole

@@ -17,9 +17,8 @@ from contracts.release.source import Source
 from tasks.storage.credentials import credentials_of
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
-from tasks.storage.sources.csv_reader import read_csv
-from tasks.storage.sources.origin import Origin, checked
-from tasks.storage.sources.source_kinds import SourceKind
+from tasks.storage.sources.files import read_csv
+from tasks.storage.sources.source import Origin, SourceKind, checked
 
 
 @dataclass(frozen=True)

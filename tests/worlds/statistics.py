@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus

@@ -13,22 +13,21 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import NULL_LABEL, Contract
-from contracts.domains.value_lattices import MISSING, ValueLattice, offset_of
+from contracts.contract.contract import NULL_LABEL, Contract, checks
+from contracts.domains.lattice import MISSING, ValueLattice, offset_of
 from contracts.periods.time_blocks import time_block
 from contracts.release.spec import ReleaseSpec
 from flows.request import read_request
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.generators.release_plan import FittedPlan
+from privacy.generators.calibration import FittedPlan
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable, snapshot_mark
 from tasks.products.charge_request import request_for
-from tasks.products.synthetic.synthesis import synthesize
+from tasks.products.synthetic.fit import synthesize
 from tasks.records.facts import CheckOutcome, Outputs, RunFacts
 from tasks.records.ledger_facts import gather
 from tasks.records.outputs import Synthesis

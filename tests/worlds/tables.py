@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from contracts.contract.cell_codes import cell_codes
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.contract.odcs import load_contract
 from contracts.periods.time_blocks import LIFETIME, time_block
 from contracts.release.spec import ReleaseSpec, load_spec
@@ -22,8 +21,7 @@ from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.grant.grant import open_grant
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
-from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.counts import Coarsening, PrivateCounts, SparseCounts
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import snapshot_mark
 from privacy.table_plans.plan import plan_tables

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from privacy.generators.decoder_model import DecoderModel
+from privacy.generators.decoder import DecoderModel
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -25,14 +25,11 @@ from privacy.generators.generator import (
 )
 from privacy.grant.grant import Grant
 from privacy.grant.queries.training import TrainingQuery
-from privacy.learning.calibration import calibrated_multiplier
-from privacy.learning.execution import Execution
 from privacy.learning.layout import RowLayout
 from privacy.learning.learners import FixedDeviation, FixedMean, LatentModel
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Adam
+from privacy.learning.network import Adam, perceptron
 from privacy.learning.outputs import output_columns
-from privacy.learning.plan import Schedule, TrainingPlan
+from privacy.learning.plan import Execution, Schedule, TrainingPlan, calibrated_multiplier
 from privacy.learning.whole_network import LatentMixture, to_steps, whole_layers
 
 NAME = "small_autoencoder"

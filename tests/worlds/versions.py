@@ -14,9 +14,9 @@ import pytest
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
 from tasks.publish import publish
-from tasks.records.explanation import published_explanation
 from tasks.records.facts import RunFacts
 from tasks.records.private_record import AuditorRecords
+from tasks.records.record import published_explanation
 from tasks.records.software import software
 from tasks.report import report
 from tasks.verification.outcomes import VerificationReport

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from contracts.drafting.codebooks.column_list import column_list
-from contracts.drafting.codebooks.entries import Codebook
+from contracts.drafting.codebooks.entries import Codebook, column_list
 from contracts.drafting.sketch import refuse_draft
 from contracts.plug_ins import PlugInAway, RegisteredName, absent_extension, find_all, names
 from contracts.reading.scalars import word_list

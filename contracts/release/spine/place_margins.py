@@ -9,22 +9,36 @@ Every place of the level stands with every label of the columns once, `other` an
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contracts.canonical import canonical_json
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import FieldPath, Problem, show
-from contracts.release.spine.place_faults import PlaceFault, PlacesRefused, refuse_lines, whole_numbers
-from contracts.release.spine.place_texts import read_texts
+from contracts.release.spine.tree import (
+    NEEDED,
+    PlaceFault,
+    PlaceFile,
+    PlacesRefused,
+    codes_of,
+    linked,
+    read_texts,
+    refuse_lines,
+    totals_of,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from contracts.release.spine.product import PlaceInvariant
+
 
 _PLACE = "place"
 
@@ -170,3 +184,252 @@ def _disagreement(own: PlaceMargin, lower: PlaceMargin, told: str, names: Any, c
     here, below = int(one[place, cell]), int(other[place, cell])
     found = f"the place {names[place].as_py()!r}: {here:,}, while its places at level {told} have {below:,} together"
     return Problem(found, "totals that add up", "correct one of them")
+
+
+# --- The tree of places.
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceTree:
+    """A tree of places, level by level from the whole down; the places of a family lie side by side.
+
+    Args:
+        levels: names of the levels.
+        names: labels of the places of each level, arrays of text.
+        parents: for each level but the first, the number of the place above each place; never falls.
+        codes: of each smallest place, its code in the contract's column.
+        totals: public totals by level, shape (places of the level,) [rows].
+        margins: public counts by some columns, by level.
+        others: further trees over the same smallest places, with the same whole.
+    """
+
+    levels: tuple[str, ...]
+    names: tuple[Any, ...]
+    parents: tuple[NDArray[np.int64], ...]
+    codes: NDArray[np.int64]
+    totals: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    margins: Mapping[str, PlaceMargin] = field(default_factory=dict)
+    others: tuple[PlaceTree, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of places of each level."""
+        return tuple(len(names) for names in self.names)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the tree as it was read, whatever file it came from."""
+        digest = hashlib.sha256(canonical_json({"levels": list(self.levels), "sizes": list(self.sizes)}))
+        for array in (
+            *self.parents,
+            self.codes,
+            *(self.totals[level] for level in self.levels if level in self.totals),
+        ):
+            digest.update(array.astype("<i8").tobytes())
+        for names in self.names:
+            digest.update(canonical_json(names.to_pylist()))
+        digest.update(canonical_json(sorted(self.totals)))
+        for level in sorted(self.margins):
+            own = self.margins[level]
+            digest.update(canonical_json([level, list(own.columns)]))
+            digest.update(own.counts.astype("<i8").tobytes())
+        for other in self.others:
+            digest.update(other.sha256.encode())
+        return digest.hexdigest()
+
+    @property
+    def public(self) -> dict[str, PlaceMargin]:
+        """Public counts by level: totals are counts by no column."""
+        from contracts.release.spine.place_margins import PlaceMargin
+
+        totals = {level: PlaceMargin((), counts.reshape(-1, 1)) for level, counts in self.totals.items()}
+        return {**totals, **self.margins}
+
+    @property
+    def level_sizes(self) -> dict[str, int]:
+        """Number of places of each level of all trees, by name."""
+        found = dict(zip(self.levels, self.sizes, strict=True))
+        for other in self.others:
+            found |= {level: size for level, size in other.level_sizes.items() if level not in found}
+        return found
+
+    def having(self, level: str) -> PlaceTree:
+        """Return the first tree that has a level.
+
+        Raises:
+            LookupError: none has.
+        """
+        for tree in (self, *self.others):
+            if level in tree.levels:
+                return tree
+        raise LookupError(f"no level {level!r}")
+
+    def groups(self, level: str) -> NDArray[np.int64]:
+        """Return the number of the place of a level in which each code of the contract's column lies."""
+        import numpy as np
+
+        if level not in self.levels:
+            return self.having(level).groups(level)
+        above = np.arange(self.sizes[-1])
+        for parent in reversed(self.parents[self.levels.index(level) :]):
+            above = parent[above]
+        groups = np.empty(self.sizes[-1], dtype=np.int64)
+        groups[self.codes] = above
+        return groups
+
+
+def read_places(path: Path, terms: PlaceFile) -> PlaceTree:
+    """Read a file of places.
+
+    Args:
+        path: a CSV file with a header, or a Parquet file.
+        terms: what it must hold.
+    Returns:
+        PlaceTree: the tree.
+    Raises:
+        PlacesRefused: with every fault of the first kind that was found.
+    Privacy: the file is public; no row is read.
+    """
+    return tree_of(read_texts(path, (*NEEDED, *dict.fromkeys(terms.totals.values()))), terms)
+
+
+def tree_of(table: Any, terms: PlaceFile) -> PlaceTree:
+    """Return the tree that a table of texts declares; arguments and result as for `read_places`."""
+    rows = linked(table, terms)
+    found, parents = _by_level(rows, terms)
+    codes, totals = codes_of(rows, found[-1], terms), totals_of(rows, found, parents, terms)
+    names = tuple(rows.names.take(each) for each in found)
+    return PlaceTree(terms.levels, names, tuple(parents), codes, totals)
+
+
+def _by_level(rows: Any, terms: PlaceFile) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Return the rows of each level, families side by side, and the number of the place above each."""
+    import numpy as np
+
+    depth, above, last = rows.depth, rows.above, len(terms.levels) - 1
+    # A place stands from the level below its parent down to its own; without places below it, down to the last.
+    top = np.where(depth == 0, 0, depth[above] + 1)
+    childless = np.ones(depth.size, dtype=np.bool_)
+    childless[above[depth > 0]] = False
+    bottom = np.where(childless, last, depth)
+    found, parents = [np.flatnonzero(top == 0)], []
+    number = np.zeros(depth.size, dtype=np.int64)
+    for level in range(1, last + 1):
+        number[found[-1]] = np.arange(found[-1].size)
+        here = np.flatnonzero((top <= level) & (bottom >= level))
+        over = np.where(top[here] == level, number[above[here]], number[here])
+        order = np.argsort(over, kind="stable")
+        found.append(here[order])
+        parents.append(over[order].astype(np.int64))
+    return found, parents
+
+
+# --- Cells of places that no row can be in.
+
+
+def impossible_cells(
+    contract: Contract, column: str, columns: Sequence[str], tree: PlaceTree
+) -> tuple[NDArray[np.bool_], ...]:
+    """Mark the cells of each level that no row can be in.
+
+    Args:
+        contract: declares structural zeros and constraints, on places by the labels of their column.
+        column: of places.
+        columns: of the cells, in the contract's order.
+        tree: the places.
+    Returns:
+        By level, shape (places, cells); (1, cells) where all places are alike.
+    """
+    import numpy as np
+
+    clique = (column, *columns)
+    if not any(column in each for each in contract.zero_cliques(clique)):
+        return (contract.impossible(columns).reshape(1, -1),) * len(tree.levels)
+    smallest = contract.impossible(clique).reshape(tree.sizes[-1], -1)[tree.codes]
+    found = [smallest]
+    for parent in reversed(tree.parents):
+        starts = np.flatnonzero(np.diff(parent, prepend=-1))
+        found.insert(0, np.logical_and.reduceat(found[0], starts, axis=0))
+    return tuple(found)
+
+
+def contradictions(
+    public: Mapping[str, PlaceMargin],
+    impossible: Sequence[NDArray[np.bool_]],
+    columns: Sequence[str],
+    tree: PlaceTree,
+    contract: Contract,
+) -> Iterator[tuple[FieldPath, Problem]]:
+    """Yield public counts above 0 where nobody can be, and zeros under which exact counts might not exist.
+
+    Args:
+        public: public counts by level.
+        impossible: as of `impossible_cells`, of `columns`.
+        columns: of the cells.
+        tree: the places.
+        contract: gives the cells of columns.
+    """
+    import numpy as np
+
+    shape = contract.shape(columns)
+    for number, level in enumerate(tree.levels):
+        if level not in public:
+            continue
+        own = public[level]
+        left_out = tuple(axis for axis, name in enumerate(columns, start=1) if name not in own.columns)
+        empty = impossible[number].reshape(-1, *shape).all(axis=left_out).reshape(impossible[number].shape[0], -1)
+        wrong = np.argwhere((own.counts > 0) & empty)
+        if wrong.size:
+            place, cell = map(int, wrong[0])
+            label = _place_zeros_cell(own.columns, cell, contract)
+            found = f"the place {_name(tree, number, place)}{label} with a total of {int(own.counts[place, cell]):,}"
+            allowed = "0 where the contract says that nobody can be"
+            yield (
+                ("invariants", level),
+                Problem(f"{found}, whose cells are structural zeros", allowed, "correct the total or the contract"),
+            )
+            return
+    deepest = max((number for number, level in enumerate(tree.levels) if level in public), default=0)
+    uneven = differing_places(impossible[deepest])
+    if not uneven.size:
+        return
+    smallest = public[tree.levels[deepest]]
+    for above in tree.levels[:deepest]:
+        finer = [name for name in public[above].columns if name not in smallest.columns] if above in public else []
+        if finer:
+            place, masks = int(uneven[0]), impossible[deepest]
+            cell = int(np.flatnonzero(masks[place] & ~masks.all(axis=0))[0])
+            left = (
+                f"leave the place {_name(tree, deepest, place)} without{_place_zeros_cell(columns, cell, contract)}"
+            )
+            found = f"counts by {', '.join(finer)}, and structural zeros that {left}"
+            named = f"by {', '.join(smallest.columns)}" if smallest.columns else "totals alone"
+            allowed = f"the columns that are public at level {tree.levels[deepest]} too ({named})"
+            remedy = f"publish level {tree.levels[deepest]} by the same columns, or drop columns or these zeros"
+            yield ("invariants", above), Problem(found, allowed, remedy)
+            return
+
+
+def differing_places(impossible: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the places in which other cells are possible than in all places together, but for places without any.
+
+    Args:
+        impossible: of the places of a level, as of `impossible_cells`.
+    """
+    import numpy as np
+
+    alike = (impossible == impossible.all(axis=0)).all(axis=1) | impossible.all(axis=1)
+    return np.flatnonzero(~alike)
+
+
+def _name(tree: PlaceTree, number: int, place: int) -> str:
+    return repr(tree.names[number][place].as_py())
+
+
+def _place_zeros_cell(columns: Sequence[str], cell: int, contract: Contract) -> str:
+    """Name a cell by its labels."""
+    import numpy as np
+
+    digits: Any = np.unravel_index(cell, contract.shape(columns)) if columns else ()
+    labels = [contract.column(name).labels[int(digit)] for name, digit in zip(columns, digits, strict=True)]
+    return f" ({', '.join(labels)})" if labels else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, nearest, show, word_list
-from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.place_margins import PlaceTree
 from contracts.release.spine.product import SpineProduct
 
 if TYPE_CHECKING:

@@ -20,11 +20,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from contracts.contract.contract import Contract
-from contracts.domains.domain_terms import Frozen
+from contracts.domains.domain import Frozen
 from contracts.reading.scalars import Amount, FieldPath, Flag, Label, Problem, as_tuple, refuse, show, word_list
-from contracts.release.file_names import unfit_name
-from contracts.release.product_spec import ProductSpec
-from contracts.release.tables.all_marginals import Weight, check_weight
+from contracts.release.product import ProductSpec, unfit_name
+from contracts.release.tables.tables import Weight, check_weight
 
 MOST_LEVELS: Final = 12
 MOST_COLUMNS: Final = 6

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.tables.groupings import GroupedCells, GroupingAxis, in_step, mesh, untouched
-from contracts.release.tables.product import TableSpec
-from contracts.release.tables.table_bins import binned
+from contracts.release.tables.hierarchy import GroupedCells, GroupingAxis, binned, in_step, mesh, untouched
+from contracts.release.tables.tables import TableSpec
 
 if TYPE_CHECKING:
     import numpy as np

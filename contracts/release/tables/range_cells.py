@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Problem, nearest, word_list
-from contracts.release.tables.groupings import GroupedCells, ordered_cells, untouched
-from contracts.release.tables.product import TableSpec
-from contracts.release.tables.table_bins import QueryKind, range_label
+from contracts.release.tables.hierarchy import GroupedCells, QueryKind, ordered_cells, range_label, untouched
+from contracts.release.tables.tables import TableSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from console.published_folders import Kept
 from privacy.ledger.terms import AccountState
 from privacy.ledger.view import Claimed, LedgerView
-from tasks.records.charts import drawing as svg
+from tasks.records.charts import charts as svg
 
 _POINTS: Final = 300
 _KEPT: Final = 64

@@ -20,8 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from privacy.ledger.entries import KINDS
 from privacy.ledger.journal.signing import key_id
 from sudare_web.site.asking import Page, Site
+from tasks.records.page.first_screen import at_most
 from tasks.records.page.language import language, languages
-from tasks.records.page.words import at_most
 
 _NAV: Final = (("releases", "/"), ("accounts", "/accounts"), ("journal", "/journal"), ("checkpoints", "/checkpoints"))
 _PRODUCTS: Final = ("tables", "statistics", "synthetic", "classifier", "spine")

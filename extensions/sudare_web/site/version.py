@@ -13,8 +13,8 @@ from sudare_web.site.asking import NotThere, Page, Site
 from sudare_web.site.desk import Answer
 from sudare_web.site.releases import version_object
 from sudare_web.site.tables import preview
+from tasks.records.page.first_screen import guessed, right_guesses, share
 from tasks.records.page.language import ENGLISH, page_name
-from tasks.records.page.words import guessed, right_guesses, share
 from tasks.records.sentences import ANY_COLUMN
 from tasks.records.values import Values
 from tasks.storage.workspace.settings import Workspace

@@ -10,8 +10,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from console.options import AsJson, At
-from console.render import answer, print_facts
+from console.output import AsJson, At, answer, print_facts
 from contracts.errors import Finding, SpecRefused
 from sudare_web.serve import HOST, Port, listening_at
 from tasks.storage.workspace.keys import WorkspaceRefused

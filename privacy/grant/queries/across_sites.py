@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from contracts.canonical import digest
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import PrivacyEvent
-from privacy.federation.counting import CountingPlan
 from privacy.federation.plan import FederatedPlan
+from privacy.federation.plans import CountingPlan, SummingPlan
 from privacy.federation.rounds import (
     AttemptLost,
     Call,
@@ -39,7 +39,6 @@ from privacy.federation.rounds import (
     lifted,
     residues_of,
 )
-from privacy.federation.summing_plan import SummingPlan
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.query import DrawStage, Handle, NoiseSource, Query, Relation

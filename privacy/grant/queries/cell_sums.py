@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.domains.addends import addend_problems
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import CellSumMeasurement, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
+from privacy.marginals.count_noise import variance
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
-from privacy.marginals.uncertainty import variance
 from privacy.statistics.cell_suppression import CellThreshold, cell_threshold, counts_rows
 
 

@@ -14,8 +14,7 @@ from contracts.plug_ins import registered
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.choice import ChoiceQuery
-from privacy.grant.queries.key_counts import KeyCountQuery
-from privacy.grant.queries.keys import KeyQuery
+from privacy.grant.queries.keys import KeyCountQuery, KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.parameters import ParameterQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise
-from privacy.federation.counting import CountingPlan
+from privacy.federation.plans import CountingPlan
 from privacy.federation.rounds import Call, check_relation_of
 from privacy.grant.measurement import DurableDraw, Measurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery
-from privacy.learning.errors import CannotTrain
+from privacy.learning.network import CannotTrain
+from privacy.marginals.count_noise import variance
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
-from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)

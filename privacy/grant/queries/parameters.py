@@ -19,7 +19,7 @@ from privacy.arrays import Floats, Unsigned
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation, interval_names
 from privacy.learning.feed_forward import as_layers, batch_deltas, delta_ranges, initial_vector, train_plainly
-from privacy.learning.layout import RowLayout
+from privacy.learning.layout import PrivateRows, RowLayout
 from privacy.learning.perturbed import (
     STEPS,
     DeltaTraining,
@@ -28,7 +28,6 @@ from privacy.learning.perturbed import (
     VectorEvent,
     perturbation_digest,
 )
-from privacy.learning.rows import PrivateRows
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 
 

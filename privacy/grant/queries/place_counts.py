@@ -15,9 +15,9 @@ from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import DurableDraw, PlaceMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.marginals.count_noise import variance
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, noise_event
-from privacy.marginals.uncertainty import variance
 
 PIECE: Final = 1 << 22
 """Cells that are added up at a time."""

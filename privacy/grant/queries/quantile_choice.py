@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from contracts.domains.quantile_choices import QuantileChoices
-from contracts.domains.value_lattices import lattice_problems
+from contracts.domains.lattice import lattice_problems
+from contracts.domains.trees import QuantileChoices
 from privacy.accounting.events import ExponentialMechanism
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation

@@ -19,13 +19,18 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector, PrivacyEvent
-from privacy.accounting.key_count_law import KeyCountLaw
-from privacy.accounting.key_selection import KeySelection
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DiscreteLaplaceVector,
+    KeySelection,
+    PrivacyEvent,
+)
+from privacy.accounting.key_law import KeyCountLaw
 from privacy.federation.plan import ShareNoise
 from privacy.federation.rounds import Call, SiteAnswers
 from privacy.grant.measurement import DurableDraw
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.cell_values import PrivateCellValues
 from privacy.marginals.counts import PrivateCounts, SparseCounts

@@ -14,10 +14,10 @@ from contracts.canonical import canonical_json
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import DurableDraw, ResidualMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.marginals.count_noise import variance
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.residual_basis import Residual, residual_event, residual_of
 from privacy.marginals.sensitivity import GaussianNoise
-from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteLaplace
 from privacy.grant.measurement import DurableDraw, SparseMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.marginals.count_noise import variance
 from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
-from privacy.marginals.uncertainty import variance
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth
 

@@ -13,8 +13,9 @@ from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import DrawnNumbers, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
+from privacy.marginals.count_noise import variance
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.ordered.range_workload import RangeResidual
+from privacy.marginals.ordered.design import RangeResidual
 from privacy.marginals.ordered.strategies import (
     RangeStrategy,
     measured_numbers,
@@ -23,7 +24,6 @@ from privacy.marginals.ordered.strategies import (
     strategy_event,
 )
 from privacy.marginals.sensitivity import GaussianNoise
-from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)

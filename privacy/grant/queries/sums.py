@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Unsigned
+from privacy.federation.plans import SumBounds, SummingPlan
 from privacy.federation.rounds import Call, check_relation_of
-from privacy.federation.summing_plan import SumBounds, SummingPlan
 from privacy.grant.measurement import DurableDraw, SumMeasurement
 from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery
-from privacy.learning.errors import CannotTrain
-from privacy.learning.layout import RowLayout
+from privacy.learning.layout import PrivateRows, RowLayout
 from privacy.learning.moments import Moments, sum_event
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import CannotTrain
+from privacy.marginals.count_noise import variance
 from privacy.marginals.sensitivity import GaussianNoise
-from privacy.marginals.uncertainty import variance
 
 BLOCK: Final = 1 << 22
 """Rows that are added up in 64 bits: a statistic's sums over more of them might wrap around."""

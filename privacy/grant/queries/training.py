@@ -25,11 +25,10 @@ from privacy.federation.plan import FederatedPlan
 from privacy.federation.rounds import Call
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery, interval_names
-from privacy.learning.errors import CannotTrain, TrainingDiverged
-from privacy.learning.execution import Execution
+from privacy.learning.layout import PrivateRows
 from privacy.learning.learners import Classifier, ClusteredModel, LatentModel, learner_digest, parameters_of
-from privacy.learning.plan import TrainingPlan
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import CannotTrain, TrainingDiverged
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.trained import Trained, packed, unpacked
 
 if TYPE_CHECKING:  # torch takes seconds to import

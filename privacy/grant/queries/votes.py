@@ -14,9 +14,9 @@ from privacy.accounting.events import CountNoise
 from privacy.grant.measurement import DrawnNumbers, DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.learning.candidates import Candidates, vote_event
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows
+from privacy.marginals.count_noise import variance
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
-from privacy.marginals.uncertainty import variance
 
 
 @dataclass(frozen=True)

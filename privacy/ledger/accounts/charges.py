@@ -11,12 +11,11 @@ from sqlalchemy import Connection
 from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
-from privacy.ledger.accounts.failures import stated
-from privacy.ledger.accounts.reckoning import Reckoning, check_accounts
-from privacy.ledger.accounts.run_entries import check_charge, check_draws, entries_about
+from privacy.ledger.accounts.balances import stated
+from privacy.ledger.accounts.fold import Reckoning, check_accounts, check_charge, check_draws, entries_about
 from privacy.ledger.draw_files import DrawFiles
-from privacy.ledger.errors import DrawsGone, refusal
-from privacy.ledger.journal.journal import Journal
+from privacy.ledger.entries import DrawsGone, refusal
+from privacy.ledger.journal.append import Journal
 from privacy.ledger.store.database import Store, Transaction
 from privacy.ledger.store.ledger_rows import (
     existing_account,

@@ -17,16 +17,15 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from contracts.periods.period_sources import divided_name, is_divided
-from contracts.periods.time_blocks import LIFETIME, TimeBlock, time_block
+from contracts.periods.time_blocks import LIFETIME, TimeBlock, divided_name, is_divided, time_block
 from contracts.reading.scalars import is_not_plain
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.event import UnsupportedEvent
+from privacy.accounting.events import UnsupportedEvent
 from privacy.ledger.accounts.admission import cost_of
-from privacy.ledger.accounts.reckoning import Reckoning, check_accounts, is_unused
-from privacy.ledger.errors import TAMPERED, LedgerCorrupt, refusal
-from privacy.ledger.journal.journal import Journal, checked_entry
+from privacy.ledger.accounts.fold import Reckoning, check_accounts, is_unused
+from privacy.ledger.entries import TAMPERED, LedgerCorrupt, refusal
+from privacy.ledger.journal.append import Journal, checked_entry
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction
 from privacy.ledger.store.ledger_rows import (

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection
 
 from contracts.reading.scalars import is_not_plain
 from privacy.ledger.accounts.balances import parts_in
-from privacy.ledger.accounts.run_entries import check_charge
-from privacy.ledger.entries import RUN_KINDS, Entry
-from privacy.ledger.errors import LedgerRefusal, refusal
-from privacy.ledger.journal.journal import Journal, earlier_checkpoints
+from privacy.ledger.accounts.fold import check_charge
+from privacy.ledger.entries import RUN_KINDS, Entry, LedgerRefusal, refusal, to_the_hour
+from privacy.ledger.journal.append import Clock, Journal, earlier_checkpoints
+from privacy.ledger.journal.key_changes import KeyChange, SignedChange, read_change
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction
@@ -138,3 +139,44 @@ def _another_manifest(version: VersionEntry) -> LedgerRefusal:
         "the published ones: a version never changes",
         "copy its folder, from a backup or the store that has it: other `formats:` or other code write other files",
     )
+
+
+# --- Changes of the signing key in the journal.
+
+
+SignChange = Callable[[KeyChange], SignedChange]
+"""Signs a change of the key with the keys that it needs."""
+
+
+def key_changes(journal: Journal, connection: Connection) -> tuple[SignedChange, ...]:
+    """Return the changes that the journal has, in their order."""
+    return tuple(read_change(entry.body["note"]) for entry in journal.entries(connection, kind="key_changed"))
+
+
+def change_key(
+    transaction: Transaction, journal: Journal, clock: Clock, *, kind: str, key: str, successor: str, sign: SignChange
+) -> SignedChange:
+    """Enter a change of the signing key; the last one again changes nothing.
+
+    Args:
+        transaction: holds the write lock.
+        journal: the journal.
+        clock: gives the hour that the note states.
+        kind: rotated or revoked.
+        key: the key that is changed.
+        successor: the key that signs from now on.
+        sign: signs the note.
+    Raises:
+        LedgerRefusal: the key was changed already, to another one.
+    """
+    known = key_changes(journal, transaction.connection)
+    for each in known:
+        if (each.change.kind, each.change.key, each.change.successor) == (kind, key, successor):
+            return each
+        if each.change.key == key and kind == "rotated":
+            allowed = "a key that was not changed yet"
+            raise refusal("the journal", "signing key", f"changed already, at {each.change.at}", allowed)
+    number, at = 1 + len(known), to_the_hour(clock())
+    made = sign(KeyChange(number, kind, key, successor, transaction.size, at))  # type: ignore[arg-type]
+    journal.append(transaction, "key_changed", {"note": made.note.to_bytes().decode()}, subject="")
+    return made

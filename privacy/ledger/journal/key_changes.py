@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from privacy.ledger.entries import is_to_the_hour
-from privacy.ledger.journal.signed_note import (
+from privacy.ledger.journal.notes import (
     MalformedNote,
     SignedNote,
     read_note,

@@ -11,14 +11,16 @@ One key signs for several purposes; no bytes signed for one can be taken for ano
 
 from __future__ import annotations
 
+import binascii
 import hashlib
-from typing import Any, Protocol
+from base64 import b64decode, b64encode
+from typing import Any, Final, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from contracts.canonical import canonical_json
-from privacy.ledger.journal.signed_note import SignedNote, VerifierKey, read_verifier_key, sign_note
+from privacy.ledger.journal.notes import SignedNote, VerifierKey, read_verifier_key, sign_note
 
 
 class SecretKey(Protocol):
@@ -116,3 +118,49 @@ def _short(public: bytes) -> str:
 
 def _message(purpose: str, value: Any) -> bytes:
     return b"sudare/" + purpose.encode() + b"\x00" + canonical_json(value)
+
+
+# --- Statements in signed envelopes, as other people's tools check them.
+
+
+IN_TOTO: Final = "application/vnd.in-toto+json"
+
+
+def pre_authentication(payload_type: str, payload: bytes) -> bytes:
+    """Return the bytes that an envelope's signatures are over."""
+    return b"DSSEv1 %d %s %d %s" % (len(payload_type.encode()), payload_type.encode(), len(payload), payload)
+
+
+def enveloped(payload: bytes, signer: Signer) -> dict[str, Any]:
+    """Return an in-toto statement (its JSON) in an envelope that a key signed, as JSON values."""
+    signature = signer.sign_bytes(pre_authentication(IN_TOTO, payload))
+    return {
+        "payloadType": IN_TOTO,
+        "payload": b64encode(payload).decode(),
+        "signatures": [{"keyid": key_id(signer.public_key), "sig": b64encode(signature).decode()}],
+    }
+
+
+def envelope_holds(public_key: str, payload: bytes, signature: bytes) -> bool:
+    """Say whether a signature (64 bytes) over an in-toto statement is by a key (NAME+HASH+BASE64)."""
+    key = Ed25519PublicKey.from_public_bytes(read_verifier_key(public_key).public)
+    try:
+        key.verify(signature, pre_authentication(IN_TOTO, payload))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def plain_base64(text: str) -> bytes:
+    """Decode the one standard base64 that these bytes have.
+
+    Raises:
+        ValueError: another alphabet, padding or other last bits.
+    """
+    try:
+        raw = b64decode(text.encode(), validate=True)
+    except binascii.Error as error:
+        raise ValueError("no standard base64") from error
+    if b64encode(raw).decode() != text:
+        raise ValueError("base64 in another form than the standard one")
+    return raw

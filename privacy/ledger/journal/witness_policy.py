@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from privacy.ledger.journal.signed_note import COSIGNATURE, MalformedNote, VerifierKey, read_verifier_key
+from privacy.ledger.journal.notes import COSIGNATURE, MalformedNote, VerifierKey, read_verifier_key
 
 NONE: Final = "none"
 CLOCK_SLACK: Final = 3600

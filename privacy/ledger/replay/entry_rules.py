@@ -25,29 +25,95 @@ against those before it:
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
 from sys import intern
 from typing import Any, Final
 
-from contracts.errors import Finding
-from contracts.periods.period_sources import division_of
-from contracts.periods.time_blocks import LIFETIME, TimeBlock, gap
-from privacy.accounting.adaptive import budget_of, limit, share
-from privacy.accounting.events import event_kind
+from contracts.errors import Finding, SudareError
+from contracts.periods.time_blocks import LIFETIME, TimeBlock, division_of, gap, time_block
+from privacy.accounting.calculus import Calculus, calculus_from_json
+from privacy.accounting.events import PrivacyEvent, event_from_json, event_kind
+from privacy.accounting.renyi import Budget, budget_of, limit, share
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.entries import Entry
-from privacy.ledger.replay.entered_terms import (
-    EnteredAccount,
-    EnteredRun,
-    cost_of_events,
-    days_of_block,
-    entered_event,
-    is_near,
-    release_digest,
-)
 from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
+
+# --- What the entries read so far say of accounts and runs, and what their events cost, computed once for each text.
+
+
+@dataclass
+class EnteredAccount:
+    """An account as far as the entries are read."""
+
+    terms: AccountTerms
+    days: TimeBlock
+    calculus: str
+    spent: int
+    told: int
+    past: dict[str, int | None]
+    closed: bool = False
+
+
+@dataclass
+class EnteredRun:
+    """A run as far as the entries are read."""
+
+    status: str
+    release: str
+    people: tuple[str, TimeBlock]
+    events: str
+    parts: dict[str, int]
+    planned: Counter[str]
+    security: str = ""
+    draws: int = 0
+    name: str = ""
+    drawn: dict[str, int] = field(default_factory=dict)
+    budget: Budget | None = None
+    shared: Fraction = Fraction(0)
+
+
+def release_digest(*told: str) -> str:
+    """Return a digest of what a release is, short enough to remember for each run."""
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+
+
+def is_near(found: int, computed: int | None) -> bool:
+    """Say whether an amount is what is computed now; another version may have rounded the last digits otherwise."""
+    return computed is not None and abs(found - computed) <= 2 + computed // 10**9
+
+
+@lru_cache(maxsize=256)
+def days_of_block(block: str) -> TimeBlock:
+    """Return the days of a block, as its text names them."""
+    return time_block(block)
+
+
+@lru_cache(maxsize=256)
+def _calculus(text: str) -> Calculus:
+    return calculus_from_json(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def entered_event(text: str) -> PrivacyEvent:
+    """Return the event that stands as canonical JSON in an entry."""
+    return event_from_json(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def cost_of_events(calculus: str, events: str) -> int | None:
+    """Return what events cost in a calculus, both as canonical JSON; None where that cannot be said."""
+    try:
+        return _calculus(calculus).cost([event_from_json(event) for event in json.loads(events)])
+    except SudareError:
+        return None
+
 
 _FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest")

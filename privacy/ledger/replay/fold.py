@@ -22,15 +22,14 @@ from sqlalchemy import Connection, Row, select
 
 from contracts.errors import Finding, SudareError
 from privacy.ledger.accounts.balances import Balances
-from privacy.ledger.accounts.reckoning import Reckoning
+from privacy.ledger.accounts.fold import Reckoning
 from privacy.ledger.accounts.table_rows import Particulars
 from privacy.ledger.books import read_balances, stated
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.entry_bodies import BODY_KEYS, wrong_keys
-from privacy.ledger.journal.checkpoints import read_checkpoint, signed_head
-from privacy.ledger.journal.journal import read_entry
+from privacy.ledger.journal.append import read_entry
 from privacy.ledger.journal.merkle import appended, root
-from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.notes import TreeHead, read_checkpoint, signed_head
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.replay.entry_rules import Lifecycle
 from privacy.ledger.replay.guards import Dates, Versions, missing_guards

@@ -20,8 +20,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, ProgrammingError
 
-from privacy.ledger.entries import GENESIS
-from privacy.ledger.errors import LedgerConflict, LedgerCorrupt, LedgerUnavailable, SchemaUnknown
+from privacy.ledger.entries import GENESIS, LedgerConflict, LedgerCorrupt, LedgerUnavailable, SchemaUnknown
 from privacy.ledger.store.schema import VERSION, create_tables, metadata, version_of
 from privacy.ledger.store.schema import head as head_table
 from privacy.ledger.store.schema import journal as journal_table

@@ -10,10 +10,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
 from contracts.canonical import canonical_json
-from contracts.periods.period_sources import divided_name
-from contracts.periods.time_blocks import TimeBlock
+from contracts.periods.time_blocks import TimeBlock, divided_name
 from contracts.reading.scalars import nearest
-from privacy.ledger.errors import LedgerCorrupt, corrupt_if_unreadable, refusal
+from privacy.ledger.entries import LedgerCorrupt, corrupt_if_unreadable, refusal
 from privacy.ledger.store import schema
 from privacy.ledger.terms import (
     AccountState,

@@ -29,20 +29,20 @@ from contracts.release.federation_spec import FederationTerms
 from privacy.accounting.amounts import PICO, atto_to_text
 from privacy.federation.rounds import RoundSum
 from privacy.learning.learners import parameters_of
-from tasks.products.across.federation import Federation, understood
 from tasks.products.across.result_checks import check_output, output_forms
 from tasks.products.across.results import FederatedOutput, file_names, output_of
-from tasks.records.files.array_file import ROUNDS
+from tasks.products.across.spec_terms import Federation, understood
+from tasks.records.files.write import ROUNDS
 from tasks.records.model.across_statements import AcrossRecord
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.version_statements import RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.array_reader import read_arrays
+from tasks.verification.files.folder import OpenFiles, VersionFolder
 from tasks.verification.files.table_files import OTHER_NOISE
-from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.recompute.loss import NotRecomputable, recompute

@@ -11,26 +11,24 @@ import numpy as np
 from contracts.contract.decoding import Decoder
 from contracts.errors import Finding
 from contracts.release.synthetic import SyntheticProduct
-from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.product import TablesProduct
-from privacy.classifiers.classifier_model import ClassifierModel, read_classifier
+from contracts.release.tables.tables import TablesProduct, tables_of
+from privacy.classifiers.classifier import ClassifierModel, read_classifier
 from privacy.federation.rounds import RoundSum
 from privacy.generators.generator import Model
-from privacy.generators.models import FORBIDDEN, read_model
-from privacy.generators.rows import PIECE_ROWS, seed_text
-from tasks.products.across.federation import Federation
+from privacy.generators.rows import FORBIDDEN, PIECE_ROWS, read_model, seed_text
 from tasks.products.across.results import COUNTS, FederatedOutput, classifier_files, rows_of, rows_paths, seed_of
+from tasks.products.across.spec_terms import Federation
 from tasks.products.synthetic.row_replay import check_published_rows, row_table
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.model.across_statements import AcrossRecord
-from tasks.records.model.synthetic_statements import SyntheticRowsStatement
+from tasks.records.model.version_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.files.array_reader import read_arrays
+from tasks.verification.files.folder import OpenFiles
 from tasks.verification.files.table_files import OTHER_TABLE, compare_column, read_parquet
-from tasks.verification.files.version_folder import OpenFiles
 from tasks.verification.fitted_meaning import SyntheticMeaning
 from tasks.verification.record_identity import differences
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,26 +19,25 @@ from numpy.typing import NDArray
 from contracts.canonical import readable_json
 from contracts.contract.impossible_cells import Clique
 from contracts.release.classifier import ClassifierProduct
-from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.tables import TablesProduct, tables_of
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Singles
-from privacy.classifiers.classifier_model import ClassifierModel
-from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
+from privacy.classifiers.classifier import CardTerms, ClassifierModel, card_of, inputs_of
 from privacy.classifiers.trainer import trainer
 from privacy.federation.rounds import RoundSum
+from privacy.generators.fitting import zeros
 from privacy.generators.generator import Model
-from privacy.generators.rows import synthetic_rows
-from privacy.learning.execution import Execution
+from privacy.generators.options import Options
+from privacy.generators.rows import PublishedModel, synthetic_rows
 from privacy.learning.learners import learner_slots, parameters_of
-from privacy.marginals.seeds import PostProcessingSeed
-from privacy.marginals.uncertainty import half_width
+from privacy.learning.plan import Execution
+from privacy.marginals.count_noise import half_width
+from privacy.marginals.estimation import Measured, estimate, estimate_total
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.table_plans.plan import CONFIDENCE
-from tasks.products.across.federation import Federation
-from tasks.products.across.table_estimation import estimated_model, fine_noise, measured_table
+from tasks.products.across.spec_terms import Federation, estimated_of
 from tasks.records.across.seed import seed_of_sums
-from tasks.records.files.array_file import ARRAY_COLUMNS, ROUNDS, write_arrays
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
 from tasks.records.files.synthetic_files import (
     MODEL,
@@ -48,6 +48,53 @@ from tasks.records.files.synthetic_files import (
     write_pieces,
 )
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS, Tidy, WrittenFile, written
+from tasks.records.files.write import ARRAY_COLUMNS, ROUNDS, write_arrays
+
+# --- A model estimated from noisy tables over all sites, as AIM's is from its measurements.
+
+
+def estimated_model(federation: Federation, rounds: Sequence[RoundSum]) -> PublishedModel:
+    """Fit a graphical model to the tables.
+
+    A table counts the rows of the sites that took part in its round.
+
+    Args:
+        federation: the federation.
+        rounds: the noisy tables, in order.
+    Raises:
+        ValueError: tables of another form.
+    """
+    terms, contract = federation.spec.generator, federation.contract
+    if terms is None:
+        raise TypeError(f"federation {federation.spec.federation} makes no rows")
+    asked, cliques = estimated_of(federation.spec, terms, contract), federation.counting.cliques
+    measured = [
+        measured_table(federation, number, each) for number, each in zip(range(len(cliques)), rounds, strict=True)
+    ]
+    total = float(asked.public_total) if asked.public_total is not None else estimate_total(measured)
+    found = estimate(
+        asked.domain,
+        measured,
+        total=max(total, 1.0),
+        structural_zeros=zeros(asked),
+        cap_mb=Options().max_model_megabytes,
+    )
+    return PublishedModel.of(found.model, max(0, round(total)))
+
+
+def measured_table(federation: Federation, number: int, summed: RoundSum) -> Measured:
+    """Return a table in rows, with the variance of its noise: of all shares that are in it."""
+    plan = federation.counting
+    clique = plan.cliques[number]
+    values = summed.steps.reshape(federation.shape(clique)) / 2.0**plan.fine_bits
+    return Measured(clique, values, float(fine_noise(federation, summed)) / 4.0**plan.fine_bits)
+
+
+def fine_noise(federation: Federation, summed: RoundSum) -> Fraction:
+    """Return the parameter of the noise of a sum: of all shares that are in it [fine units squared]."""
+    plan = federation.counting
+    return plan.fine_variance if plan.trust.noise == "server" else plan.share_variance * sum(summed.present)
+
 
 COUNTS: Final = {"count": "double", "lower": "int64", "upper": "int64"}
 """Columns of a table after its labels."""

@@ -15,8 +15,8 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.classifier import ClassifierProduct, classifier_problems
-from privacy.classifiers.inputs import classifier_layout
-from tasks.records.model.classifier_statements import ClassifierReplay
+from privacy.classifiers.classifier import classifier_layout
+from tasks.records.model.version_statements import ClassifierReplay
 from tasks.records.strict_json import printable
 from tasks.verification.fitted_meaning import drawn_files
 from tasks.verification.record_identity import (

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
 from privacy.classifiers.trainer import ClassificationTask, Trainer, plan_classifier, trainer
-from privacy.generators.release_plan import FittedPlan
-from tasks.products.fitted_planning import FittedPlanning
+from privacy.generators.calibration import FittedPlan
+from tasks.products.fit import FittedPlanning
 
 
 class ClassifierPlanning(FittedPlanning):

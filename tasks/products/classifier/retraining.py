@@ -14,10 +14,10 @@ import numpy as np
 
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
-from privacy.classifiers.classifier_model import ClassifierModel
+from privacy.classifiers.classifier import ClassifierModel
 from privacy.classifiers.trainer import plan_classifier, trainer
 from tasks.products.classifier.classifier_statement_checks import WEIGHTS, ClassifierMeaning
-from tasks.records.model.classifier_statements import ClassifierReplay
+from tasks.records.model.version_statements import ClassifierReplay
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
 from tasks.verification.fitted.refit import Refit, refit

@@ -13,10 +13,17 @@ from pydantic import BaseModel, ValidationError
 from contracts.canonical import readable_json
 from contracts.errors import Finding, SudareError
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.classifiers.classifier_model import ClassifierModel, ParameterRange, read_classifier
-from privacy.classifiers.inputs import CardTerms, card_of, classifier_layout, inputs_of
+from privacy.classifiers.classifier import (
+    CardTerms,
+    ClassifierModel,
+    ParameterRange,
+    card_of,
+    classifier_layout,
+    inputs_of,
+    read_classifier,
+)
 from privacy.classifiers.trainer import ClassificationTask, classification_task, trainer
-from privacy.generators.registry import TRAINERS
+from privacy.generators.calibration import TRAINERS
 from tasks.products.classifier.classifier_statement_checks import (
     CARD,
     INPUTS,
@@ -27,12 +34,12 @@ from tasks.products.classifier.classifier_statement_checks import (
     required_files,
 )
 from tasks.products.classifier.retraining import retrain
-from tasks.records.model.classifier_statements import ClassifierRecord
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
+from tasks.records.model.version_statements import ClassifierRecord
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
-from tasks.verification.files.version_folder import OpenFiles
+from tasks.verification.files.folder import OpenFiles
 from tasks.verification.fitted.fit_options import check_options, check_perturbation
 from tasks.verification.fitted.fitted_checks import FittedChecks
 from tasks.verification.fitted_meaning import check_own_fields

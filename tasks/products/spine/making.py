@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import ClassVar
 
 from contracts.contract.contract import Contract
-from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.place_margins import PlaceTree
 from contracts.release.spine.product import spine_product
 from privacy.generators.generator import Fitted
 from privacy.grant.measurement import PlaceMeasurement
 from privacy.grant.queries.place_counts import PlaceCountQuery
-from privacy.snapshots.snapshot_counts import SnapshotCounts
-from privacy.table_plans.spine_counts import spine_counts
-from privacy.table_plans.spine_plan import SpinePlan
+from privacy.snapshots.snapshot import SnapshotCounts
+from privacy.table_plans.spine_plan import SpinePlan, spine_counts
 from tasks.products.product_kind import Making, MakingStep
-from tasks.records.draws.drawn import write_drawn
+from tasks.records.draws.marginal import write_drawn
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import WrittenFile
+from tasks.records.files.write import write_parts
 from tasks.records.outputs import ReleasedSpine, released_of
 from tasks.records.spine.spine_files import write_invariants, write_places, write_table
 from tasks.storage.progress import step

@@ -10,7 +10,7 @@ from contracts.errors import SpecRefused
 from contracts.reading.scalars import Problem, spelled
 from contracts.release.spec import ReleaseSpec
 from contracts.release.spine.product import spine_product
-from contracts.release.spine.spine_rules import places_of, places_path
+from contracts.release.spine.rules import places_of, places_path
 from privacy.accounting.amounts import AmountRefused
 from privacy.table_plans.spine_plan import SpinePlan, plan_spine
 from tasks.products.product_kind import Needs, Payers

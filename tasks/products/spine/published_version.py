@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
-from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.place_margins import PlaceTree
 from contracts.release.spine.product import SpineProduct
 from privacy.accounting.events import event_from_json
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
 from privacy.table_plans.spine_plan import SpinePlan, plan_spine, with_variances
 from tasks.products.spine.spine_meaning import read_spine
 from tasks.products.version_records import RECORD, kind_of, understood
+from tasks.records.spine.spine_fields import SpineRecord
 from tasks.records.spine.spine_files import TOTAL, read_trees, with_invariants
-from tasks.records.spine.spine_statement import SpineRecord
 from tasks.records.strict_json import printable
-from tasks.verification.files.version_folder import ManifestFiles
+from tasks.verification.files.folder import ManifestFiles
 
 KIND: Final = "spine"
 UNREADABLE: Final = (OSError, ValueError, LookupError, pa.ArrowException)

@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent
-from privacy.marginals.uncertainty import variance
-from privacy.refine.chunks import over_pieces
-from privacy.table_plans.spine_counts import SpineCounts, spine_counts
-from privacy.table_plans.spine_plan import PlaceDraw, SpinePlan, plan_spine, with_variances
+from privacy.marginals.count_noise import variance
+from privacy.refine.simplex import over_pieces
+from privacy.table_plans.spine_plan import PlaceDraw, SpineCounts, SpinePlan, plan_spine, spine_counts, with_variances
 from tasks.products.spine.spine_meaning import SpineMeaning, check_stated, check_tree, read_spine
-from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.marginal import NOISY
 from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.files.part_names import parts_among
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.version_statements import FittedDraw
+from tasks.records.spine.spine_fields import SpineRecord
 from tasks.records.spine.spine_files import (
     PLACES_FILE,
     TOTAL,
@@ -47,13 +47,11 @@ from tasks.records.spine.spine_files import (
     tidy_table,
     with_invariants,
 )
-from tasks.records.spine.spine_statement import SpineRecord
 from tasks.records.strict_json import printable
-from tasks.verification.data_files.exact_tables import exact_values
-from tasks.verification.data_files.rewriting import version_marks
+from tasks.verification.data_files.rewriting import exact_values, version_marks
 from tasks.verification.draws.draw_checks import FileForm
+from tasks.verification.files.folder import OpenFiles, VersionFolder
 from tasks.verification.files.table_files import MISFIT, UNREADABLE, read_parquet
-from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.drawn_checks import DrawnChecks, compare_columns
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import FittedValues, check_fitted_values

@@ -20,19 +20,17 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SpecRefused
+from contracts.release.spine.place_margins import PlaceTree
 from contracts.release.spine.place_selection import PlaceSelection, SelectionRefused, names_of, parse_selection
-from contracts.release.spine.places import PlaceTree
 from contracts.release.spine.product import SpineProduct
-from privacy.refine.crossing_trees import CrossingTree
+from privacy.refine.estimates import CrossingTree, SpineEstimate, each_level, estimate_upwards, sum_variances
 from privacy.refine.margin_spaces import cell_shares
-from privacy.refine.place_estimates import SpineEstimate, each_level, estimate_upwards, sum_variances
-from privacy.refine.place_intervals import interval_ends
-from privacy.table_plans.spine_counts import crossing_tree, measured_spine
-from privacy.table_plans.spine_plan import SpinePlan, place_file
+from privacy.refine.whole_counts import interval_ends
+from privacy.table_plans.spine_plan import SpinePlan, crossing_tree, measured_spine, place_file
 from tasks.products.spine.published_version import UNREADABLE, column_of, spine_version, unreadable
-from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.marginal import NOISY
 from tasks.records.files.tidy_tables import DATA
-from tasks.verification.files.version_folder import ManifestFiles
+from tasks.verification.files.folder import ManifestFiles
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,14 @@ from typing import Any
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
-from contracts.release.spine.place_cells import PlaceCells, place_cells
-from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.place_margins import PlaceTree
 from contracts.release.spine.product import SpineProduct
-from contracts.release.spine.spine_rules import spine_problems, tree_problems
+from contracts.release.spine.rules import PlaceCells, place_cells, spine_problems, tree_problems
 from privacy.grant.queries.place_counts import groups_digest
 from privacy.table_plans.spine_plan import SpinePlan
 from tasks.records.draws.place_counts import PlaceCountDraw
+from tasks.records.spine.spine_fields import SpineReplay, stated_tables
 from tasks.records.spine.spine_files import PLACES_FILE
-from tasks.records.spine.spine_statement import SpineReplay, stated_tables
 from tasks.records.strict_json import printable
 from tasks.verification.record_identity import (
     OTHER,

@@ -21,26 +21,20 @@ from privacy.grant.measurement import (
     selected_texts,
 )
 from privacy.grant.queries.cell_sums import CellSumQuery
-from privacy.grant.queries.key_counts import KeyCountQuery
-from privacy.grant.queries.keys import KeyQuery
+from privacy.grant.queries.keys import KeyCountQuery, KeyQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.quantile_choice import QuantileChoiceQuery, QuantileMeasurement
-from privacy.snapshots.snapshot_counts import SnapshotCounts
-from privacy.snapshots.snapshot_keys import SnapshotKeys
-from privacy.snapshots.snapshot_sums import SnapshotSums
-from privacy.snapshots.snapshot_values import SnapshotValues
-from privacy.statistics.chosen_quantiles import ChosenQuantiles
-from privacy.statistics.found_clips import find_clips, narrowed_plan
+from privacy.snapshots.snapshot import SnapshotCounts, SnapshotKeys, SnapshotSums, SnapshotValues
+from privacy.statistics.clips import FoundClip, find_clips, narrowed_plan
 from privacy.statistics.key_counts import KeyCountNumbers
-from privacy.statistics.plan import StatisticsPlan
-from privacy.statistics.private_clips import FoundClip
-from privacy.statistics.selections import PlannedSelection
-from privacy.statistics.table_values import NoisyNumbers, refined_tables, table_values
+from privacy.statistics.plan import PlannedSelection, StatisticsPlan
+from privacy.statistics.quantiles import ChosenQuantiles
+from privacy.statistics.table import NoisyNumbers, refined_tables, table_values
 from tasks.products.product_kind import Making, MakingStep
-from tasks.records.draws.drawn import write_drawn
+from tasks.records.draws.marginal import write_drawn
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile, shown_values
+from tasks.records.files.write import write_parts
 from tasks.records.outputs import ReleasedStatistics, StatisticsTableValues
 from tasks.storage.progress import step
 

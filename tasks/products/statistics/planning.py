@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.trees import ValueTree
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import Problem, spelled
 from contracts.release.spec import ReleaseSpec
 from contracts.release.statistics import statistics_product
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.keep_chances import CHANCES
+from privacy.accounting.key_law import CHANCES
 from privacy.statistics.plan import StatisticsPlan, plan_statistics, rehearse
 from tasks.products.product_kind import Needs, Payers
 

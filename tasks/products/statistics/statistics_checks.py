@@ -12,45 +12,95 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.errors import Finding
-from contracts.release.statistics import StatisticsProduct
+from contracts.errors import Finding, SudareError
+from contracts.release.statistics import StatisticsProduct, StatisticsTable
 from contracts.release.statistics_rules import statistics_problems
-from contracts.release.statistics_table import StatisticsTable
-from contracts.release.tables.minimum_frequency import SUPPRESSED, MinimumFrequency
-from privacy.statistics.choices import wanted_choices
+from contracts.release.tables.tables import SUPPRESSED, MinimumFrequency
+from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, PrivacyEvent
 from privacy.statistics.key_counts import KeyCountNumbers
-from privacy.statistics.table_values import Columns, NoisyNumbers, refined_tables, table_values
-from tasks.products.statistics.noise_checks import check_noise, check_shares
-from tasks.records.draws.cell_sums import CellSumDraw
-from tasks.records.draws.key_counts import KeyCountDraw
-from tasks.records.draws.keys import KeyDraw, with_stated_keys
-from tasks.records.draws.quantile_choices import QuantileDraw
-from tasks.records.model.release_statement import Manifest
+from privacy.statistics.plan import wanted_choices
+from privacy.statistics.table import Columns, NoisyNumbers, refined_tables, table_values
+from tasks.records.draws.draws import CellSumDraw, QuantileDraw
+from tasks.records.draws.marginal import KeyCountDraw, KeyDraw, with_stated_keys
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.version_statements import FittedDraw
-from tasks.records.statistics_record import StatisticsRecord, StatisticsReplay, values_digest
-from tasks.records.strict_json import printable
-from tasks.verification.clip_checks import COUNTED, check_clips, wanted_of
+from tasks.records.statistics_fields import StatisticsRecord, StatisticsReplay, values_digest
+from tasks.records.strict_json import printable, shown
+from tasks.verification.clip_checks import COUNTED, ProductMeaning, check_clips, stated_events, wanted_of
 from tasks.verification.draws.draw_checks import FileForm
-from tasks.verification.draws.quantile_choice_draws import chosen_by
+from tasks.verification.draws.sensitivity_sums import chosen_by
+from tasks.verification.files.folder import OpenFiles, VersionFolder
 from tasks.verification.files.table_files import Types, read_csv_table, read_parquet
-from tasks.verification.files.version_folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.drawn_checks import DrawnChecks, compare_columns
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fitted_values import check_fitted_values
 from tasks.verification.fitted_meaning import check_table_files, csv_copy
 from tasks.verification.outcomes import RuleFindings
-from tasks.verification.record_identity import (
-    OTHER,
-    check_forms,
-    differences,
-    read_again,
-)
+from tasks.verification.record_identity import OTHER, check_forms, differences, read_again
+
+# --- Whether the noise of each draw of statistics is that of the product, and its share of the charge the right one.
+
+
+_MACHINES: Final = Fraction(1, 10**6)
+_KIND_OF = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
+
+
+def check_noise(replay: StatisticsReplay, meaning: ProductMeaning, where: str) -> list[Finding]:
+    """Check that each draw's noise is of the kind that the product names."""
+    kind = _KIND_OF[meaning.product.mechanism]
+    return [
+        Finding(
+            where,
+            f"replay.draws[{place}].event.kind",
+            shown(draw.event.get("kind")),
+            f"{kind}, as the product says",
+            OTHER,
+        )
+        for place, draw in enumerate(replay.draws)
+        if draw.event.get("kind") != kind and not isinstance(draw, KeyDraw | KeyCountDraw | QuantileDraw)
+    ]
+
+
+def check_shares(
+    replay: StatisticsReplay, events: tuple[PrivacyEvent, ...], meaning: ProductMeaning, where: str
+) -> list[Finding]:
+    """Check that the noise of each draw is what its table's weight leaves it of the spec's charge."""
+    try:
+        planned = stated_events(replay, meaning)
+    except (SudareError, ArithmeticError, ValueError) as error:
+        return [Finding(where, "replay.charge", printable(str(error)), "a charge that its draws can share", OTHER)]
+    allowed = "the share of the charge that the table's weight gives"
+    if len(events) != len(planned):
+        return []  # `_check_tables` says which draws there must be
+    return [
+        Finding(
+            where,
+            f"replay.draws[{place}].event",
+            shown(str(drawn.to_json())),
+            f"{wanted.to_json()}, {allowed}",
+            OTHER,
+        )
+        for place, (drawn, wanted) in enumerate(zip(events, planned, strict=True))
+        if not _alike(drawn, wanted)
+    ]
+
+
+def _alike(drawn: PrivacyEvent, planned: PrivacyEvent) -> bool:
+    """Compare two events; of Gaussian noise up to what machines may differ by in its calibration."""
+    if isinstance(drawn, DiscreteGaussian) and isinstance(planned, DiscreteGaussian):
+        near = abs(drawn.sigma_squared - planned.sigma_squared) <= _MACHINES * planned.sigma_squared
+        return near and drawn.moves == planned.moves
+    if isinstance(drawn, ExponentialMechanism) and isinstance(planned, ExponentialMechanism):
+        return abs(drawn.epsilon - planned.epsilon) <= _MACHINES * planned.epsilon
+    return drawn == planned
+
 
 _SHOWN: Final = 300
 

@@ -11,9 +11,9 @@ from contracts.release.copies import copy_path, rows_of_copy
 from privacy.generators.copied_model import CopiedModel, copies_of
 from privacy.generators.generator import Model
 from privacy.generators.rows import copy_seed, seed_text
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.products.synthetic.row_replay import row_table
-from tasks.records.model.synthetic_statements import (
+from tasks.records.model.version_statements import (
     ModelStatement,
     SyntheticRecord,
     SyntheticReplay,

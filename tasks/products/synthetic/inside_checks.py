@@ -8,11 +8,11 @@ import numpy as np
 
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
-from privacy.generators.filled_model import FilledModel
 from privacy.generators.generator import Model
+from privacy.generators.inside_bins import FilledModel
 from privacy.generators.rows import contents_of
 from privacy.learning.written_statistics import close
-from tasks.records.model.synthetic_statements import ModelStatement
+from tasks.records.model.version_statements import ModelStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import SHARE
 from tasks.verification.fitted.model_distance import OTHER_FIT, WHERE

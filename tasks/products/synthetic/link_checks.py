@@ -19,10 +19,9 @@ from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
 from contracts.release.linked_rows import table_pair
 from privacy.generators.generator import Model
-from privacy.generators.linked_model import LinkedModel
-from privacy.generators.linked_row_pieces import LinkedRowPieces, linked_forms
-from privacy.marginals.seeds import PostProcessingSeed
-from tasks.records.model.synthetic_statements import (
+from privacy.generators.linked_tables import LinkedModel, LinkedRowPieces, linked_forms
+from privacy.marginals.portable import PostProcessingSeed
+from tasks.records.model.version_statements import (
     ModelStatement,
     SyntheticRecord,
     SyntheticReplay,

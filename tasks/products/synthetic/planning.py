@@ -8,10 +8,9 @@ from pydantic import BaseModel
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
+from privacy.generators.calibration import FittedPlan, generator, plan_synthetic
 from privacy.generators.generator import Generator, SynthesisTask
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import FittedPlan, plan_synthetic
-from tasks.products.fitted_planning import FittedPlanning
+from tasks.products.fit import FittedPlanning
 
 
 class SyntheticPlanning(FittedPlanning):

@@ -10,10 +10,9 @@ from functools import partial
 
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
+from privacy.generators.calibration import generator, plan_synthetic
 from privacy.generators.generator import Model
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import plan_synthetic
-from tasks.records.model.synthetic_statements import SyntheticReplay
+from tasks.records.model.version_statements import SyntheticReplay
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import PublishedValues
 from tasks.verification.fitted.model_distance import OTHER_FIT, WHERE, compare_models

@@ -8,19 +8,18 @@ from typing import ClassVar, Final
 
 from contracts.errors import Finding
 from privacy.evaluation.against_noisy import distance
+from privacy.generators.calibration import GENERATORS, generator, task_of
 from privacy.generators.generator import Model, SynthesisTask
-from privacy.generators.registry import GENERATORS, generator
-from privacy.generators.release_plan import task_of
-from privacy.marginals.coarsening import coarser_counts
+from privacy.marginals.counts import coarser_counts
 from tasks.products.synthetic.reestimation import reestimate
 from tasks.products.synthetic.row_replay import check_published_rows, row_table
 from tasks.records.draws.marginal import MarginalDraw
-from tasks.records.model.release_statement import Manifest
-from tasks.records.model.synthetic_statements import SyntheticRecord
+from tasks.records.model.manifest import Manifest
+from tasks.records.model.version_statements import SyntheticRecord
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import FileForm, PublishedValues
-from tasks.verification.files.version_folder import OpenFiles
+from tasks.verification.files.folder import OpenFiles
 from tasks.verification.fitted.file_forms import synthetic_forms
 from tasks.verification.fitted.fit_options import check_options
 from tasks.verification.fitted.fitted_checks import FittedChecks

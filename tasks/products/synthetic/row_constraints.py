@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.column import Column
-from contracts.contract.constraints import order_pairs
 from contracts.contract.contract import Contract
-from contracts.domains.domain_terms import NULL_LABEL
+from contracts.contract.terms import order_pairs
+from contracts.domains.domain import NULL_LABEL
 from contracts.errors import Finding
 from tasks.records.strict_json import printable
 

@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 
 from contracts.contract.contract import Contract
 from contracts.contract.decoding import Decoded, DecodedForm, Decoder
-from contracts.contract.spreadsheet import Formulas
+from contracts.contract.labels import Formulas
 from contracts.errors import Finding
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, synthetic_rows
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.products.synthetic.row_constraints import PublishedColumn, check_rows
 from tasks.records.files.csv_rows import read_csv
-from tasks.records.files.row_arrays import arrow_array, arrow_type
-from tasks.records.model.synthetic_statements import SyntheticRowsStatement
+from tasks.records.files.write import arrow_array, arrow_type
+from tasks.records.model.version_statements import SyntheticRowsStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.files.parquet_pages import unpacked_size
 from tasks.verification.fitted.model_reader import UNREADABLE

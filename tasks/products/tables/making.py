@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from contracts.contract.column import Cells
-from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import level_name, table_cells
+from contracts.release.tables.tables import tables_of
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
 from privacy.grant.queries.strategies import StrategyMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
@@ -16,9 +16,8 @@ from tasks.products.product_kind import Making, MakingStep
 from tasks.products.tables.table_measurement import measure
 from tasks.products.tables.table_refinement import refine, row_noise
 from tasks.records.facts import Outputs, RunFacts
-from tasks.records.files.residual_file import write_residuals
-from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import WrittenFile, write_data, write_measurement, write_sparse_measurement
+from tasks.records.files.write import write_parts, write_residuals
 from tasks.records.outputs import DrawnTables
 
 

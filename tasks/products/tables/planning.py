@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contracts.contract.contract import Contract
-from contracts.release.lambda_reference import AUTO
+from contracts.release.product import AUTO
 from contracts.release.spec import ReleaseSpec
 from privacy.accounting.calculus import PureCalculus
 from privacy.table_plans.plan import TablesPlan, plan_tables

@@ -13,14 +13,14 @@ from typing import Final
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.reading.scalars import Problem, word_list
-from contracts.release.lambda_reference import LambdaReference
+from contracts.release.product import LambdaReference
 from contracts.release.spec import ReleaseSpec
-from contracts.release.tables.expansion import tables_of
+from contracts.release.tables.tables import tables_of
 from privacy.ledger.ledger import Ledger
 from tasks.products.tables.checks.neighbour import read_counts
 from tasks.records.outputs import EarlierVersion
-from tasks.storage.version_folders import version_folder
-from tasks.verification.files.version_folder import read_manifest
+from tasks.storage.manifest import version_folder
+from tasks.verification.files.folder import read_manifest
 
 _AT: Final = ("product", "refine", "lambda", "reference")
 _ANOTHER: Final = "name another version, or write `lambda: auto`, which needs none"

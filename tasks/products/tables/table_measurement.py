@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.all_marginals import RESIDUALS
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import RESIDUALS, MinimumFrequency
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import Measurement, ResidualMeasurement
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import values_digest
-from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.counts import Coarsening, PrivateCounts, SparseCounts
 from privacy.marginals.residual_basis import Residual
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from privacy.table_plans.plan import TOTAL_KEY, PlannedDraw, TablesPlan
 from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step

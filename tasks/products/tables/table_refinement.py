@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.contract import Contract
 from contracts.release.spec import TableSpec, TablesProduct
-from contracts.release.tables.expansion import tables_of
 from contracts.release.tables.levels import levels_of, table_cells
+from contracts.release.tables.tables import tables_of
 from privacy.arrays import Floats
 from privacy.grant.measurement import Measurement, SparseMeasurement
+from privacy.refine.consistency import KnownTotal, MeasuredTable, measured_tree, refine_together, refine_tree
 from privacy.refine.intervals import RowNoise
-from privacy.refine.sparse_tables import refine_sparse_table
-from privacy.refine.tables import refine_table
-from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
-from privacy.refine.tree import measured_tree, refine_tree
+from privacy.refine.tables import refine_sparse_table, refine_table
 from privacy.table_plans.plan import TablesPlan, table_key
 from tasks.records.outputs import (
     DenseTable,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contracts.canonical import digest
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 
 def seed_of_sums(run_key: str, digests: Sequence[str]) -> PostProcessingSeed:

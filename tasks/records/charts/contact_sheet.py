@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.column import Column
-from contracts.domains.domain_terms import NULL_LABEL
-from tasks.records.charts.heat_map import address, png
+from contracts.domains.domain import NULL_LABEL
+from tasks.records.charts.charts import address, png
 
 MOST_CLASSES: Final = 24
 _LOOKED_AT: Final = 8192

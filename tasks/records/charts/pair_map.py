@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contracts.message import message
 from tasks.records.charts import charts
-from tasks.records.charts.drawing import Drawing
+from tasks.records.charts.charts import Drawing
 
 MOST_NUMBERS: Final = 12
 MOST_NAMES: Final = 40

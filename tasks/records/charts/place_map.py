@@ -18,8 +18,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.shapes import PlaceShapes
 from contracts.message import message
 from privacy.arrays import Numbers
-from tasks.records.charts.charts import HEAT_LEVELS, heat_levels
-from tasks.records.charts.drawing import Drawing
+from tasks.records.charts.charts import HEAT_LEVELS, Drawing, heat_levels
 
 _HATCH: Final = (
     '<pattern id="hatch" width="12" height="12" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'

@@ -16,10 +16,10 @@ from typing import Any, Final
 import yaml
 
 from contracts.message import Message
-from tasks.records.explanation import RecordExplanation
 from tasks.records.model.record_kinds import record_part
-from tasks.records.page.words import further, loss_unit, subject
+from tasks.records.page.first_screen import further, loss_unit, subject
 from tasks.records.public_text import bullets, plain, public_field, says_anything, sentence
+from tasks.records.record import RecordExplanation
 from tasks.records.values import Values
 
 SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tasks.records.descriptions.deployment_entry import deployment_yaml
-from tasks.records.descriptions.label import label_html
+from tasks.records.descriptions.descriptions import label_html
 from tasks.records.descriptions.lineage import lineage_json
-from tasks.records.explanation import RecordExplanation
+from tasks.records.record import RecordExplanation
 
 DEPLOYMENT: Final = "deployment.yaml"
 LINEAGE: Final = "lineage.json"

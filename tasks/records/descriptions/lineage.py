@@ -13,10 +13,10 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.canonical import readable_json
-from tasks.records.explanation import RecordExplanation
 from tasks.records.files.tidy_tables import DATA, WrittenFile
 from tasks.records.model.record_kinds import record_part
 from tasks.records.public_text import public_field, says_anything, sentence
+from tasks.records.record import RecordExplanation
 from tasks.records.values import Values
 
 SPEC: Final = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"

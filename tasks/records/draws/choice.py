@@ -10,7 +10,7 @@ from contracts.canonical import readable_json
 from contracts.message import message
 from privacy.accounting.events import ExponentialMechanism, event_from_json
 from privacy.grant.measurement import Selection
-from tasks.records.draws.draw_form import CHOOSER, DrawForm
+from tasks.records.draws.marginal import CHOOSER, DrawForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
 from tasks.records.model.statement import Count

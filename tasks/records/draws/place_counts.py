@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contracts.message import message
-from contracts.release.spine.place_cells import place_cells
+from contracts.release.spine.rules import place_cells
 from privacy.grant.measurement import PlaceMeasurement
 from privacy.table_plans.spine_plan import place_file
-from tasks.records.draws.count_form import NOISY, BareCountForm, DrawnFields
+from tasks.records.draws.marginal import NOISY, BareCountForm, DrawnFields
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import Tidy, WrittenFile
 from tasks.records.model.statement import Hash, StatedText

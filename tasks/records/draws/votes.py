@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from contracts.message import message
 from privacy.grant.queries.votes import VoteMeasurement
-from tasks.records.draws.count_form import NOISY, BareCountForm, DrawnFields
+from tasks.records.draws.marginal import NOISY, BareCountForm, DrawnFields
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
 from tasks.records.model.statement import Hash, StatedText

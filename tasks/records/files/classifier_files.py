@@ -7,7 +7,7 @@ from typing import Final
 
 from contracts.canonical import readable_json
 from privacy.accounting.amounts import atto_to_text, pico_to_text
-from privacy.classifiers.inputs import CardTerms, card_of, inputs_of
+from privacy.classifiers.classifier import CardTerms, card_of, inputs_of
 from privacy.classifiers.trainer import trainer
 from tasks.records.facts import RunFacts
 from tasks.records.files.synthetic_files import MODEL

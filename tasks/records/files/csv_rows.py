@@ -1,6 +1,6 @@
 """The CSV form of published rows, written and read side by side: labels as text, an empty field for a missing value.
 
-Where the spec says `formulas: neutralised`, labels and names of columns go through `contracts.contract.spreadsheet`
+Where the spec says `formulas: neutralised`, labels and names of columns go through `contracts.contract.labels`
 on the way out, and back through it on the way in. Numbers, days and truth values are no labels.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from contracts.contract.spreadsheet import Formulas, neutralised, restored
+from contracts.contract.labels import Formulas, neutralised, restored
 
 _QUOTED: Final = re.compile('[,"\\n\\r]|^$')
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contracts.contract.label_columns import LabelColumn
+    from contracts.contract.labels import LabelColumn
 
 Beside = Sequence[Sequence["LabelColumn"]]
 """Of each column of labels the columns beside it, in their order."""

@@ -18,16 +18,14 @@ import pyarrow.parquet as pq
 
 from contracts.canonical import readable_json
 from contracts.contract.decoding import Decoded
-from contracts.contract.spreadsheet import Formulas
+from contracts.contract.labels import Formulas
 from privacy.generators.generator import Model
 from privacy.generators.rows import PIECE_ROWS, seed_text, synthetic_rows
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.records.facts import RunFacts
-from tasks.records.files.array_file import ARRAY_COLUMNS, write_arrays
 from tasks.records.files.csv_rows import write_csv
-from tasks.records.files.row_arrays import arrow_array, row_schema
-from tasks.records.files.row_group_parts import write_parts
 from tasks.records.files.tidy_tables import DATA, WrittenFile, written
+from tasks.records.files.write import ARRAY_COLUMNS, arrow_array, row_schema, write_arrays, write_parts
 from tasks.records.outputs import RowsFrom, Synthesis
 
 MODEL: Final = "model"

@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells, digit
 from contracts.release.tables.levels import level_name
-from contracts.release.tables.minimum_frequency import SUPPRESSED
-from contracts.release.tables.table_form import data_marks, measurement_marks
-from privacy.refine.sparse_tables import RefinedCells
-from privacy.refine.tables import Coarser, Refined
+from contracts.release.tables.tables import SUPPRESSED, data_marks, measurement_marks
+from privacy.refine.tables import Coarser, Refined, RefinedCells
 from tasks.records.files import part_names
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.label_arrays import Beside, label_array, label_fields
@@ -35,10 +33,9 @@ if TYPE_CHECKING:
     from contracts.contract.column import Cells
     from contracts.contract.contract import Contract
     from contracts.contract.impossible_cells import Clique
-    from contracts.contract.label_columns import DescribedCells
-    from contracts.contract.spreadsheet import Formulas
+    from contracts.contract.labels import DescribedCells, Formulas
     from contracts.release.spec import Publish
-    from contracts.release.tables.product import TableForm
+    from contracts.release.tables.tables import TableForm
     from privacy.arrays import Floats
     from privacy.grant.measurement import Measurement, SparseMeasurement
     from privacy.refine.intervals import RowNoise

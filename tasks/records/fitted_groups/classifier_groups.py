@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
 
-from contracts.message import message
+from contracts.contract.contract import Contract
+from contracts.message import message, messages_to_json
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.classifiers.trainer import trainer
 from privacy.generators.rows import seed_text
+from tasks.records.draws.marginal import drawn_files, stated_draws
 from tasks.records.files.classifier_files import CARD, INPUTS, WEIGHTS
-from tasks.records.fitted_groups.synthesis_groups import choices, measured
-from tasks.records.fitted_groups.synthetic_groups import (
+from tasks.records.fitted_groups.synthesis_groups import (
+    choices,
     conversion_words,
     draws,
+    measured,
     mechanism,
     samplers,
     sensitivities,
     with_fills,
 )
-from tasks.records.groups.account import LEDGER
-from tasks.records.groups.contract_terms import UNIT
-from tasks.records.groups.evidence import OUTPUT
 from tasks.records.groups.field import NONE, FieldGroup, Run, public, with_sections
-from tasks.records.groups.guarantee import GUARANTEE
-from tasks.records.groups.noise import NOISE
-from tasks.records.groups.unprotected import UNPROTECTED
+from tasks.records.groups.guarantee import GUARANTEE, LEDGER, NOISE
+from tasks.records.groups.origin import OUTPUT
+from tasks.records.groups.terms import UNIT, UNPROTECTED
+from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
+from tasks.records.model.version_statements import ClassifierRecord
+from tasks.records.published_fit import fit_of, resolved_product
+from tasks.records.values import Values
 
 USES: Final = (
     message(
@@ -162,3 +168,64 @@ _CHANGED: Final = (
     with_fills(NOISE, mechanism=mechanism, mechanism_choice=classifier_mechanism_choice, samplers=samplers),
     with_fills(OUTPUT, row_count_origin=row_count, partitioning=partitioning),
 )
+
+
+# --- The part of a released model's `replay` that others do not have.
+
+
+class ClassifierRecordPart:
+    """The record of a classifier."""
+
+    model: ClassVar = ClassifierRecord
+    notice: ClassVar[str] = message("the weights of a classifier of these items; no record of a person")
+    words: ClassVar = ProductWords(
+        label="a classifier",
+        registered="Machine learning model",
+        made="A classifier",
+        remark="Its weights are noisy; model/card.md says what it is good for.",
+    )
+
+    def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+        """Return the sections, some of them filled in another way."""
+        return classifier_groups(groups)
+
+    def columns(self, run: Run) -> set[str]:
+        """Name the columns that the fit is about."""
+        return set(run.facts.trained[0].task.domain.columns)
+
+    def stated(self, run: Run) -> dict[str, Any]:
+        """Return the product with all its options, what was drawn, and what follows from it."""
+        return {"product": resolved_product(run), **classifier_part(run)}
+
+    def published(
+        self, record: ClassifierRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return plan and fit."""
+        return fit_of(record, contract, product)
+
+    def files(self, record: ClassifierRecord) -> Iterator[tuple[str, ShownFile]]:
+        """Yield the files of what was drawn."""
+        yield from drawn_files(record.replay.draws)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return nothing: a model has no file of data."""
+        return {}
+
+
+def classifier_part(run: Run) -> dict[str, Any]:
+    """Return what the weights follow from, beside the files."""
+    made = run.facts.trained[1]
+    model = made.model
+    return {
+        "draws": stated_draws(run.facts),
+        "model": {
+            "weights": WEIGHTS,
+            "inputs": INPUTS,
+            "card": CARD,
+            "widths": list(model.widths),
+            "range": None if model.bounds is None else list(model.bounds.texts),
+            "sha256": hashlib.sha256(model.to_bytes()).hexdigest(),
+        },
+        "seed": None if made.seed is None else seed_text(made.seed),
+        "notes": messages_to_json(made.fitted.notes),
+    }

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from contracts.message import SENTENCES, joined, message
+from contracts.contract.contract import Contract
+from contracts.message import SEMICOLON, SENTENCES, joined, message, messages_to_json
+from privacy.accounting.events import ZeroConcentrated
+from privacy.generators.generator import Model
 from privacy.generators.rows import seed_text
+from privacy.ledger.draw_files import values_digest
 from tasks.records.draws.choice import choice_entry
-from tasks.records.draws.drawn import measured as measured_draws
-from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
-from tasks.records.groups.field import NONE, FieldGroup, Run, public
-from tasks.records.modifiers.record_modifier import record_modifiers
+from tasks.records.draws.marginal import described_draws, drawn_files, forms_of, noise_mechanism, stated_draws
+from tasks.records.draws.marginal import measured as measured_draws
+from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES, rows_file, stated_rows
+from tasks.records.groups.field import NONE, FieldGroup, Fill, Run, public, with_sections
+from tasks.records.groups.guarantee import CONVERSION, GUARANTEE, LEDGER, NOISE, conversion
+from tasks.records.groups.origin import OUTPUT, in_parts
+from tasks.records.groups.terms import UNIT, UNPROTECTED
+from tasks.records.model.record_kinds import DataColumn, ProductWords, ShownFile
+from tasks.records.model.version_statements import SyntheticRecord
+from tasks.records.modifiers.record_modifier import modifiers_of_replay, record_modifiers
+from tasks.records.published_fit import fit_of, resolved_product
+from tasks.records.values import Values
 
 if TYPE_CHECKING:
     from contracts.contract.decoding import DecodedForm
+
 
 ROWS_FROM: Final = {
     "estimated": message("estimated from the noisy counts; the exact number stays unknown"),
@@ -216,3 +231,163 @@ SYNTHESIS = FieldGroup(
         ),
     ),
 )
+
+
+# --- The groups of a synthetic release's record.
+
+
+def draws(run: Run) -> list[dict[str, Any]]:
+    """List the draws as the journal has them: what was measured or trained, and private choices."""
+    return described_draws(run.facts)
+
+
+def sensitivities(run: Run) -> list[dict[str, Any]]:
+    """Give the sensitivity of each kind of draw."""
+    return [entry for form, drawn in forms_of(run.facts.fit[1].fitted) for entry in form.sensitivities(drawn)]
+
+
+def conversion_words(run: Run) -> str:
+    """Say by which theorem the claimed epsilon follows, where draws were chosen on the way too."""
+    budgets = [event for event in run.facts.charge.request.events if isinstance(event, ZeroConcentrated)]
+    if not budgets:
+        return conversion(run)
+    return message(
+        "The draws were chosen one after the other within a zCDP budget that was fixed beforehand (a filter: "
+        "{filter}); the account is charged the budget, and its best order is converted by {source}.",
+        filter="Feldman, Zrnic 2021",
+        source=CONVERSION,
+    )
+
+
+def mechanism(run: Run) -> str:
+    """Say how noise is added, and what is chosen privately."""
+    return noise_mechanism(run.facts.fit[1].fitted)
+
+
+def mechanism_choice(run: Run) -> dict[str, Any]:
+    """Say who chose the marginals and the noise."""
+    return {"by": message("the generator {name}, within the charge", name=run.facts.spec.synthetic_product.generator)}
+
+
+def samplers(run: Run) -> list[str]:
+    """Name how each kind of draw is sampled."""
+    names = [form.samplers(drawn) for form, drawn in forms_of(run.facts.fit[1].fitted)]
+    return sorted(set().union(*names))
+
+
+def exact_total(run: Run) -> dict[str, Any] | str:
+    """Give the number of rows where it is published as it was declared."""
+    declared = run.facts.contract.total
+    if run.facts.synthetic[1].rows_from != "public" or declared is None:
+        return NONE
+    return {"value": declared.value, "declared_public_in": declared.reference}
+
+
+def row_count_origin(run: Run) -> str:
+    """Say where the number of rows comes from."""
+    made, means = run.facts.synthetic[1], rows(run)["means"]
+    origin = ROWS_FROM[made.rows_from]
+    return str(means) if means != origin else message("{number} rows: {origin}", number=made.rows, origin=origin)
+
+
+def partitioning(run: Run) -> str:
+    """Say how the files are split."""
+    roles = {form.role for form, _ in forms_of(run.facts.synthetic[1].fitted)}
+    files = sum(file.role in roles for file in run.files)
+    parts = sum(file.role == "part" for file in run.files)
+    whole = message("all rows in one file, each of {files} measurements in one of its own", files=files)
+    return joined([whole, in_parts(parts)], SEMICOLON) if parts else message("none: {files}", files=whole)
+
+
+def synthetic_groups(groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+    """Return the groups of a synthetic release's record, in the order of those of tables."""
+    return with_sections(groups, (*_CHANGED, SYNTHESIS))
+
+
+def with_fills(group: FieldGroup, **fills: Fill) -> FieldGroup:
+    """Fill some fields of a group in another way."""
+    fields = tuple(replace(field, fill=fills[field.name]) if field.name in fills else field for field in group.fields)
+    return replace(group, fields=fields)
+
+
+_CHANGED: Final = (
+    with_fills(UNIT, sensitivity=sensitivities),
+    with_fills(GUARANTEE, conversion=conversion_words),
+    with_fills(LEDGER, draws=draws),
+    with_fills(UNPROTECTED, exact_total=exact_total),
+    with_fills(NOISE, mechanism=mechanism, mechanism_choice=mechanism_choice, samplers=samplers),
+    with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=partitioning),
+)
+
+
+# --- The part of a synthetic record's `replay` that tables do not have.
+
+
+class SyntheticRecordPart:
+    """The record of synthetic rows."""
+
+    model: ClassVar = SyntheticRecord
+    notice: ClassVar[str] = message("made-up records with these items; none is a person's")
+    words: ClassVar = ProductWords(
+        label="synthetic rows",
+        registered="Synthetic data",
+        made="Synthetic rows",
+        remark="No row is a person's; record.html says what they are good for.",
+        data="Synthetic rows.",
+        value="Synthetic value.",
+    )
+
+    def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+        """Return the sections, some of them filled in another way."""
+        return synthetic_groups(groups)
+
+    def columns(self, run: Run) -> set[str]:
+        """Name the columns that the fit is about."""
+        return set(run.facts.synthetic[0].task.domain.columns)
+
+    def stated(self, run: Run) -> dict[str, Any]:
+        """Return the product with all its options, what was drawn, and what follows from it."""
+        return {"product": resolved_product(run), **synthetic_part(run)}
+
+    def published(
+        self, record: SyntheticRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return plan and fit."""
+        return fit_of(record, contract, product)
+
+    def files(self, record: SyntheticRecord) -> Iterator[tuple[str, ShownFile]]:
+        """Yield the files of what was drawn."""
+        yield record.replay.rows.data, ("", "data", "dense")
+        for modifier in modifiers_of_replay(record.replay):
+            yield from modifier.files(record.replay)
+        yield from drawn_files(record.replay.draws)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return nothing: every column is a declared one."""
+        return {}
+
+
+def synthetic_part(run: Run) -> dict[str, Any]:
+    """Return what the rows are computed from, beside the files."""
+    facts, (_, made) = run.facts, run.facts.synthetic
+    part: dict[str, Any] = {
+        "draws": stated_draws(facts),
+        "model": {
+            "kind": made.model.kind,
+            "values": MODEL_VALUES,
+            "arrays": MODEL_ARRAYS,
+            "rows": made.model.rows,
+            "sha256": arrays_digests(made.model),
+        },
+        "rows": stated_rows(rows_file(made, facts), made.rows_from),
+        "notes": messages_to_json(made.fitted.notes),
+    }
+    for modifier in record_modifiers(facts.spec.product):
+        for name, stated in modifier.replay(run).items():
+            part[name] = {**part[name], **stated} if name in part else stated
+    return part
+
+
+def arrays_digests(model: Model) -> dict[str, str]:
+    """Return the SHA-256 of each of the model's arrays: little-endian int64, row-major."""
+    return {name: values_digest(array) for name, array in model.to_arrays()[1].items()}

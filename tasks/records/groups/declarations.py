@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from contracts.message import message
-from contracts.release.about import About, Publisher
+from contracts.release.terms import About, Publisher
 from tasks.records.groups.field import Field, Run
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from contracts.message import message
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import WrittenFile
-from tasks.records.model.auditor_statements import WITHHELD
+from tasks.records.model.declarations import WITHHELD
 
 NOT_AVAILABLE = message("not available")
 NONE: Final = message("none")

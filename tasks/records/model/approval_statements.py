@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from contracts.canonical import digest
-from privacy.ledger.journal.signed_note import ED25519, MalformedNote, read_verifier_key
+from privacy.ledger.journal.notes import ED25519, MalformedNote, read_verifier_key
 from privacy.ledger.journal.signing import signature_holds
 from tasks.records.model.statement import Hash, Signature, StatedText, Statement, Tuple
 
@@ -107,7 +107,7 @@ def unsound(stated: ApprovalsStatement, meant: Mapping[str, str]) -> Iterator[tu
         stated: of the record.
         meant: what they must be about (`about`).
     """
-    from contracts.release.approvals import public_part  # here: few records have approvals
+    from contracts.release.terms import public_part  # here: few records have approvals
 
     known, given = [each.key for each in stated.by], [each.key for each in stated.given]
     for number, key in enumerate(known, 1):

@@ -6,12 +6,14 @@ for people follow from the rest of the record, and from journal and manifest.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, Units
+from contracts.canonical import canonical_json
+from tasks.records.model.statement import Count, Hash, KeyId, Signature, StatedText, Statement, Tuple, Units
 
 
 class SourceStatement(Statement):
@@ -80,3 +82,38 @@ class Declarations(Statement):
             yield from (f"declarations.{part}.{key}" for key in sorted(keys))
         plain = ("formats", "earlier_charges", "second_epsilon", "claim_source")
         yield from (f"declarations.{name}" for name in plain)
+
+
+# --- record.auditor.json.
+
+
+AUDITOR_SCHEMA: Final = "sudare-auditor-record/1"
+PURPOSE: Final = "auditor-record"
+SALT_BYTES: Final = 32
+COMMITMENT: Final = "auditor_commitment"
+AUDITOR: Final = "auditor"
+"""The section of a complete record that holds the values for auditors, by name of the field."""
+WITHHELD: Final = "withheld"
+Json = dict[str, Any]
+
+
+class SealedRecord(Statement):
+    """record.auditor.json."""
+
+    schema_: Literal["sudare-auditor-record/1"] = Field(alias="schema")
+    release: StatedText
+    version: Count
+    salt: Hash
+    record: dict[str, Any]
+    key_id: KeyId
+    signature: Signature
+
+
+def commitment(salt: bytes, record: Json) -> str:
+    """Return the commitment (hex) to a complete record."""
+    return hashlib.sha256(salt + canonical_json(record)).hexdigest()
+
+
+def withheld(record: Json) -> Json:
+    """Return the record with the values for auditors withheld."""
+    return {name: part for name, part in record.items() if name != AUDITOR}

@@ -22,7 +22,7 @@ class DrawParts:
     """Where the parts of a kind of draw stand, each as `module:name`.
 
     Args:
-        form: how it is stated, written and told, a `DrawForm` (`tasks.records.draws.draw_form`).
+        form: how it is stated, written and told, a `DrawForm` (`tasks.records.draws.marginal`).
         checks: what a verification asks of it, `DrawChecks` (`tasks.verification.draws.draw_checks`).
     """
 
@@ -33,47 +33,47 @@ class DrawParts:
 BUILT_IN: Final = {
     "marginal": DrawParts(
         form="tasks.records.draws.marginal:MarginalForm",
-        checks="tasks.verification.draws.marginal_draws:MarginalChecks",
+        checks="tasks.verification.draws.sensitivity_counts:MarginalChecks",
     ),
     "sums": DrawParts(
-        form="tasks.records.draws.sums:SumForm",
-        checks="tasks.verification.draws.sum_draws:SumChecks",
+        form="tasks.records.draws.draws:SumForm",
+        checks="tasks.verification.draws.sensitivity_training:SumChecks",
     ),
     "residuals": DrawParts(
-        form="tasks.records.draws.residuals:ResidualForm",
-        checks="tasks.verification.draws.fitted_residual_draws:FittedResidualChecks",
+        form="tasks.records.draws.marginal:ResidualForm",
+        checks="tasks.verification.draws.sensitivity_counts:FittedResidualChecks",
     ),
     "cell_sums": DrawParts(
-        form="tasks.records.draws.cell_sums:CellSumForm",
-        checks="tasks.verification.draws.cell_sum_draws:CellSumChecks",
+        form="tasks.records.draws.draws:CellSumForm",
+        checks="tasks.verification.draws.sensitivity_sums:CellSumChecks",
     ),
     "key_counts": DrawParts(
-        form="tasks.records.draws.key_counts:KeyCountForm",
-        checks="tasks.verification.draws.key_count_draws:KeyCountChecks",
+        form="tasks.records.draws.marginal:KeyCountForm",
+        checks="tasks.verification.draws.sensitivity_sums:KeyCountChecks",
     ),
     "place_counts": DrawParts(
         form="tasks.records.draws.place_counts:PlaceCountForm",
         checks="tasks.verification.draws.place_count_draws:PlaceCountChecks",
     ),
     "keys": DrawParts(
-        form="tasks.records.draws.keys:KeyForm",
-        checks="tasks.verification.draws.key_draws:KeyChecks",
+        form="tasks.records.draws.marginal:KeyForm",
+        checks="tasks.verification.draws.sensitivity_sums:KeyChecks",
     ),
     "quantile_choice": DrawParts(
-        form="tasks.records.draws.quantile_choices:QuantileChoiceForm",
-        checks="tasks.verification.draws.quantile_choice_draws:QuantileChoiceChecks",
+        form="tasks.records.draws.draws:QuantileChoiceForm",
+        checks="tasks.verification.draws.sensitivity_sums:QuantileChoiceChecks",
     ),
     "training": DrawParts(
-        form="tasks.records.draws.training:TrainingForm",
-        checks="tasks.verification.draws.training_draws:TrainingChecks",
+        form="tasks.records.draws.draws:TrainingForm",
+        checks="tasks.verification.draws.sensitivity_training:TrainingChecks",
     ),
     "choice": DrawParts(
         form="tasks.records.draws.choice:ChoiceForm",
-        checks="tasks.verification.draws.choice_draws:ChoiceChecks",
+        checks="tasks.verification.draws.sensitivity_counts:ChoiceChecks",
     ),
     "parameters": DrawParts(
-        form="tasks.records.draws.parameters:ParameterForm",
-        checks="tasks.verification.draws.parameter_draws:ParameterChecks",
+        form="tasks.records.draws.marginal:ParameterForm",
+        checks="tasks.verification.draws.sensitivity_training:ParameterChecks",
     ),
     "votes": DrawParts(
         form="tasks.records.draws.votes:VoteForm",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol
 from contracts.contract.contract import Contract
 from contracts.plug_ins import load_place
 from contracts.release.product_kinds import BUILT_IN
-from contracts.release.tables.product import TableForm
+from contracts.release.tables.tables import TableForm
 from tasks.records.model.across_statements import AcrossRecord
 from tasks.records.model.version_statements import RecordTerms
 from tasks.records.values import Values
@@ -19,7 +19,7 @@ ACROSS: Final = "across"
 """The kind of a record that says how a release was made across sites, whatever its product is."""
 
 _PARTS: Final = {kind: parts.record for kind, parts in BUILT_IN.items()} | {
-    ACROSS: "tasks.records.across.across_record:AcrossRecordPart"
+    ACROSS: "tasks.records.across.across_groups:AcrossRecordPart"
 }
 ShownFile = tuple[str, str, TableForm]
 """Key of the draw that a file shows, its role, and its form."""

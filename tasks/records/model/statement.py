@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contracts.errors import Finding
+from contracts.reading.findings import dotted
 from contracts.reading.scalars import as_tuple, plain_text, six_digits
-from contracts.reading.validation_errors import dotted
 from tasks.records.strict_json import printable, shown
 
 _MOST_FINDINGS: Final = 20

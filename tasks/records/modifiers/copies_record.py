@@ -14,7 +14,7 @@ from tasks.records.files.synthetic_files import RowsFile, stated_rows
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
-from tasks.records.model.synthetic_statements import SyntheticReplay
+from tasks.records.model.version_statements import SyntheticReplay
 from tasks.records.modifiers.record_modifier import RecordModifier
 
 

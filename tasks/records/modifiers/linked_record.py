@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from contracts.contract.contract import Contract
 from contracts.message import message
 from contracts.release.linked_rows import TablePair, table_pair
-from privacy.generators.linked_model import LinkedModel
-from privacy.generators.linked_row_pieces import LinkedRowPieces
+from privacy.generators.linked_tables import LinkedModel, LinkedRowPieces
 from tasks.records.facts import RunFacts
 from tasks.records.files.synthetic_files import RowsFile, parent_name
 from tasks.records.files.tidy_tables import DATA
 from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
-from tasks.records.model.synthetic_statements import SyntheticReplay
+from tasks.records.model.version_statements import SyntheticReplay
 from tasks.records.modifiers.record_modifier import RecordModifier
 from tasks.records.outputs import Synthesis
 
@@ -96,3 +95,39 @@ class LinkedRecord(RecordModifier):
 
 def _pair(run: Run) -> TablePair:
     return table_pair(run.facts.synthetic[0].task.domain.columns, run.facts.contract)
+
+
+# --- Counts inside bins, as the page of a version tells of them.
+
+
+COUNTED: Final = {
+    "integer": message("a whole number from its bin, drawn by released noisy counts inside the bin"),
+    "number": message("a number from its bin, drawn by released noisy counts inside the bin"),
+    "date": message("a day from its period, drawn by released noisy counts inside the period"),
+}
+
+
+class InsideRecord(RecordModifier):
+    """Columns inside whose bins rows were counted."""
+
+    def decoding(self, run: Run, told: dict[str, str]) -> dict[str, str]:
+        """Say of these columns that values follow noisy counts."""
+        from contracts.contract.decoding import Decoder
+
+        forms = Decoder(run.facts.contract, run.facts.synthetic[0].task.domain.columns).forms
+        counted = {form.name: COUNTED[form.kind] for form in forms if form.name in _columns(run)}
+        return {**told, **counted}
+
+    def bias_inside(self, run: Run, told: str) -> str:
+        """Say how values lie inside the bins of these columns, and of others."""
+        return message(
+            "Inside the bins of {columns} values lie as noisy counts say, whatever the row's other values are; "
+            "inside other bins all values are equally likely",
+            columns=", ".join(_columns(run)),
+        )
+
+
+def _columns(run: Run) -> tuple[str, ...]:
+    """Return the columns, in the contract's order."""
+    inside = run.facts.synthetic[0].task.inside
+    return () if inside is None else tuple(tree.column for tree in inside.trees)

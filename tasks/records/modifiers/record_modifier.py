@@ -1,4 +1,4 @@
-"""What a version and its record have of a modifier of synthetic rows (`contracts.release.synthetic_modifiers`)."""
+"""What a version and its record have of a modifier of synthetic rows (`contracts.release.synthetic`)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from contracts.contract.contract import Contract
-from contracts.release.synthetic_modifiers import modifier_parts, named_parts, stated_modifiers
+from contracts.release.synthetic import modifier_parts, named_parts, stated_modifiers
 from tasks.records.facts import RunFacts
 from tasks.records.files.synthetic_files import RowsFile
 from tasks.records.groups.field import Run
 from tasks.records.model.record_kinds import ShownFile
-from tasks.records.model.synthetic_statements import SyntheticReplay
+from tasks.records.model.version_statements import SyntheticReplay
 from tasks.records.outputs import Synthesis
 
 

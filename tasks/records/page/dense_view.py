@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import isqrt
 from typing import Any
 
@@ -11,22 +12,109 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from contracts.contract.contract import NULL_LABEL
-from contracts.contract.label_columns import DescribedCells
+from contracts.contract.cell_codes import digit
+from contracts.contract.contract import NULL_LABEL, Contract
+from contracts.contract.labels import DescribedCells
 from contracts.message import joined, message
 from contracts.release.tables.levels import level_name
 from contracts.release.tables.range_cells import RangeCells
+from privacy.accounting.events import DiscreteLaplace
+from privacy.refine.sparse_depth import expected_false_hits
 from tasks.records.charts import charts
-from tasks.records.charts.drawing import Drawing
-from tasks.records.charts.error_plot import ErrorPlot, error_plot
-from tasks.records.charts.heat_map import Map, MapAxis, draw_map
+from tasks.records.charts.charts import Drawing, ErrorPlot, Map, MapAxis, draw_map, error_plot
 from tasks.records.charts.place_map import PlaceMap
+from tasks.records.page.first_screen import relative_error, written
 from tasks.records.page.place_views import counts_map
-from tasks.records.page.published_tables import PublishedCounts, PublishedTable
+from tasks.records.page.published_tables import (
+    PublishedCounts,
+    PublishedList,
+    PublishedTable,
+    ReadFile,
+    published_cells,
+    read_tables,
+)
 from tasks.records.page.reliability import Grade, grades, letters
-from tasks.records.page.size_rows import SizeRow, size_rows
-from tasks.records.page.suppression_view import below, is_suppressed, suppression_facts
-from tasks.records.page.words import written
+from tasks.records.values import Values
+
+# --- How many cells of a table have which size, and how far the noise reaches for such cells.
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """How many cells have a size, and how far off such cells may be."""
+
+    sizes: str
+    cells: str
+    bar: Markup
+    error: str
+
+
+def size_rows(refined: NDArray[Any], half_width: int, *, absent: int = 0, suppressed: str = "") -> list[SizeRow]:
+    """Count the cells of each order of magnitude, with the reach of the noise relative to them.
+
+    Args:
+        refined: refined counts, any shape.
+        half_width: the noise lies within plus or minus this in 95 % of draws.
+        absent: how many further cells are 0.
+        suppressed: what is known of suppressed cells, whose count reads 0 here; empty where there are none.
+    """
+    flat = refined.reshape(-1)
+    edges = [10**power for power in range(len(str(max(int(flat.max(initial=0)), 1))) + 1)]
+    counts = [int(((flat >= low) & (flat < high)).sum()) for low, high in pairwise(edges)]
+    small, whole = int((flat < 1).sum()) + absent, bool(np.issubdtype(flat.dtype, np.integer))
+    largest = max([*counts, small])
+    name = (
+        message("suppressed ({threshold}) or 0", threshold=suppressed)
+        if suppressed
+        else message("below {threshold}", threshold=1)
+    )
+    rows = [SizeRow(name, f"{small:,}", charts.share_bar(small, largest), "–")] if small else []
+    smallest = next((place for place, count in enumerate(counts) if count), len(counts))
+    for (low, high), count in list(zip(pairwise(edges), counts, strict=True))[smallest:]:
+        error = message("{low} to {high}", low=relative_error(half_width, low), high=relative_error(half_width, high))
+        sizes = (
+            message("{low} to {high}", low=f"{low:,}", high=f"{high - 1:,}")
+            if whole
+            else message("{low} to <{high}", low=f"{low:,}", high=f"{high:,}")
+        )
+        rows.append(SizeRow(sizes, f"{count:,}", charts.share_bar(count, largest), error))
+    return rows
+
+
+# --- Tables with suppressed cells on the page.
+
+
+def below(table: PublishedCounts) -> str:
+    """Write what is known of a suppressed cell; empty without a minimum-frequency rule."""
+    return (
+        "" if table.suppressed is None else message("below {threshold}", threshold=f"{_rule(table)['threshold']:,}")
+    )
+
+
+def suppression_facts(table: PublishedCounts) -> list[tuple[str, str]]:
+    """Say how many cells are suppressed, and how often the rule errs."""
+    if table.suppressed is None:
+        return []
+    rule = _rule(table)
+    return [
+        (message("Cells suppressed, {threshold}", threshold=below(table)), f"{int(table.suppressed.sum()):,}"),
+        (
+            message("Probability that a cell whose exact count is below {k} is published", k=rule["k"]),
+            message("at most {chance}", chance=rule["published_although_below_k"]),
+        ),
+    ]
+
+
+def is_suppressed(table: PublishedCounts, cell: int) -> bool:
+    """Say whether a cell, by its row-major number, is suppressed."""
+    return table.suppressed is not None and bool(table.suppressed.reshape(-1)[cell])
+
+
+def _rule(table: PublishedCounts) -> dict[str, Any]:
+    """Return the minimum-frequency rule, as the record tells it."""
+    rule: dict[str, Any] = table.processed["minimum_frequency"]
+    return rule
+
 
 MOST_BARS = 60
 LARGEST_CELLS = 15
@@ -325,3 +413,110 @@ def _map(contract: DescribedCells, table: PublishedCounts, side: int) -> Map | N
         for name, each in zip(table.columns, labels, strict=True)
     )
     return draw_map(values, up, right, side=side)
+
+
+# --- What the page shows of a sparse table.
+
+
+def sparse_view(
+    table: PublishedList, contract: Contract, files: list[str], number: int, share: PlotArea
+) -> TableView:
+    """Prepare a table that lists cells; arguments as for `dense_view`."""
+    counts, width, absent = table.counts, table.half_width, table.cells - table.codes.size
+    return TableView(
+        anchor=f"table-{number}",
+        title=title_of(table.name, table.columns),
+        name=table.name,
+        cells=_cells(contract, table),
+        draw=table.draw,
+        processed=table.processed,
+        noise=charts.noise_curve(table.event, width) if share.curves else None,
+        facts=_sparse_view_facts(table, absent),
+        bars=_sparse_view_bars(contract, table, min(share.bars, LARGEST_CELLS)),
+        all_bars=False,
+        heat=None,
+        drawn_heat=None,
+        rank=charts.rank_plot(counts, width) if share.curves else None,
+        map=None,
+        places=None,
+        grades=grades(letters(counts, table.lower, table.upper)) if share.curves else [],
+        errors=error_plot(counts, width) if share.curves else None,
+        sizes=size_rows(counts, width, absent=absent),
+        files=[path for path in files if belongs(path, table)],
+    )
+
+
+def _cells(contract: Contract, table: PublishedList) -> str:
+    """Say what the cells are, which are listed, and how many of them noise alone would list."""
+    domain = joined(f"{name} ({contract.column(name).size})" for name in table.columns)
+    if not isinstance(table.event, DiscreteLaplace):
+        raise TypeError(f"table {table.name}: sparse tables have discrete Laplace noise")
+    empty = expected_false_hits(table.cells, table.event.inverse_scale, table.threshold)
+    return message(
+        "{cells} cells. The table is sparse. The noisy counts from {threshold} on are listed, {listed} cells; were "
+        "all cells empty, noise alone would list about {empty}. Every other cell reads below {below}. The refined "
+        "counts above 0 are listed, {refined} cells; the others are 0. The cells are every combination of {names}",
+        cells=f"{table.cells:,}",
+        threshold=f"{table.threshold:,}",
+        listed=f"{table.noisy.size:,}",
+        empty=f"{round(empty):,}",
+        below=f"{table.threshold:,}",
+        refined=f"{table.codes.size:,}",
+        names=domain,
+    )
+
+
+def _sparse_view_facts(table: PublishedList, absent: int) -> list[tuple[str, str]]:
+    return [
+        (message("Sum of all cells"), written(table.counts.sum())),
+        (message("Cells above the reach of their noise"), f"{int((table.counts > table.half_width).sum()):,}"),
+        (message("Cells at zero"), f"{absent:,}"),
+        (
+            message("Interval of a cell whose noisy count is not listed"),
+            message("{low} to {high}", low=0, high=f"{table.absent_upper:,}"),
+        ),
+    ]
+
+
+def _sparse_view_bars(contract: Contract, table: PublishedList, most: int) -> list[BarRow]:
+    """Draw the largest cells."""
+    chosen = np.argsort(-table.counts, kind="stable")[:most]
+    if chosen.size == 0:
+        return []
+    codes, counts = table.codes[chosen], table.counts[chosen]
+    lower, upper = table.lower[chosen], table.upper[chosen]
+    found = letters(counts, lower, upper).tolist()
+    raw = np.clip(table.noisy[np.searchsorted(table.noisy_codes, codes)], lower, upper)
+    scale = min(float(lower.min()), 0.0), max(float(upper.max()), 1.0)
+    ends = zip(lower.tolist(), raw.tolist(), upper.tolist(), strict=True)
+    return [
+        bar_row(label, float(count), end, scale, letter)
+        for label, count, end, letter in zip(
+            _labels(contract, table.columns, codes), counts, ends, found, strict=True
+        )
+    ]
+
+
+def _labels(contract: Contract, columns: tuple[str, ...], codes: NDArray[np.int64]) -> list[str]:
+    """Name cells by the labels of their columns."""
+    shape = contract.shape(columns)
+    parts = [
+        [clipped_label(contract.column(name).labels[code]) for code in digit(codes, shape, place).tolist()]
+        for place, name in enumerate(columns)
+    ]
+    return [" · ".join(labels) for labels in zip(*parts, strict=True)]
+
+
+# --- What the page shows of each table, dense or sparse.
+
+
+def table_views(replay: Mapping[str, Any], values: Values, contract: Contract, read: ReadFile) -> list[TableView]:
+    """Prepare every table; arguments as for `read_tables`. One table at a time is in memory."""
+    share, files = room(max(1, len(replay["tables"]))), [file["path"] for file in values["output.files"]]
+    own = published_cells(replay, contract)
+    return [
+        sparse_view(table, contract, files, number, share)
+        if isinstance(table, PublishedList)
+        else dense_view(table, own[table.name], files, number, share)
+        for number, table in enumerate(read_tables(replay, values, contract, read), 1)
+    ]

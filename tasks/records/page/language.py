@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 from contracts import plug_ins
 from contracts.errors import Finding, SpecRefused
 from contracts.message import JoinedTexts, Message
-from tasks.records.charts.drawing import Drawing
+from tasks.records.charts.charts import Drawing
 
 _TEXTS: Final = Path(__file__).parent / "english.json"
 GROUP: Final = "sudare.languages"

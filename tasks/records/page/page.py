@@ -20,21 +20,143 @@ from privacy.accounting.amounts import power_text
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.records.charts import charts
 from tasks.records.charts.place_map import outlines
-from tasks.records.explanation import RecordExplanation
 from tasks.records.groups.field import NONE, NOT_AVAILABLE, WITHHELD
 from tasks.records.model.record_kinds import stated_kind
 from tasks.records.model.version_statements import recorded_contract
-from tasks.records.page import words
-from tasks.records.page.accuracy import error_at_a_glance
-from tasks.records.page.budget_view import budget_bar, budget_shares
-from tasks.records.page.dense_view import TableView
-from tasks.records.page.known_releases import KNOWN, epsilon_scale
+from tasks.records.page import first_screen as words
+from tasks.records.page.dense_view import TableView, table_views
+from tasks.records.page.first_screen import KNOWN, epsilon_scale, share
 from tasks.records.page.language import ENGLISH, Language, language, languages, other_pages, page_name
 from tasks.records.page.published_tables import ReadFile
+from tasks.records.page.reliability import LIMITS
 from tasks.records.page.statistics_view import StatisticsView, kinds_words, statistics_views
 from tasks.records.page.style import style
 from tasks.records.page.synthetic_view import SyntheticView, synthetic_view
-from tasks.records.page.table_views import table_views
+from tasks.records.record import RecordExplanation
+from tasks.records.values import Values
+
+# --- The budget of an account as shares of its cap.
+
+
+MOST_NAMED: Final = 6
+"""Earlier releases with a segment of their own; those that took most."""
+
+
+@dataclass(frozen=True)
+class BudgetShare:
+    """A part of the cap.
+
+    Args:
+        kind: before, charged or left.
+        release: who took it; empty for this release, for what is left, and for many small ones together.
+        share: of the cap, rounded against the spender.
+        amount: in the account's own units.
+    """
+
+    kind: str
+    release: str
+    share: str
+    amount: Decimal
+
+
+def budget_shares(values: Values) -> list[BudgetShare]:
+    """Return who took which part of the cap, those before this release in the order of what they took.
+
+    Args:
+        values: the record's fields by "section.name".
+    """
+    cap, before = str(values["ledger.cap"]), Decimal(values["ledger.before"])
+    taken: dict[str, Decimal] = {}
+    charges = values["ledger.other_charges"]
+    for charge in charges if isinstance(charges, list) else ():
+        taken[charge["release"]] = taken.get(charge["release"], Decimal(0)) + Decimal(charge["amount"])
+    named = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMED]
+    rest = before - sum((amount for _, amount in named), Decimal(0))  # smaller ones, and what was inherited
+    parts = [("before", release, amount) for release, amount in named]
+    parts += [("before", "", rest)] if rest > 0 else []
+    parts += [("charged", "", Decimal(values["ledger.charged"])), ("left", "", Decimal(values["ledger.left"]))]
+    return [
+        BudgetShare(kind, name, share(str(amount), cap, up=kind != "left"), amount) for kind, name, amount in parts
+    ]
+
+
+def budget_bar(shares: list[BudgetShare]) -> Markup:
+    """Draw the shares side by side."""
+    return charts.budget_bar([(each.kind, float(each.amount)) for each in shares])
+
+
+# --- How accurate a version is, in one figure and one sentence for the first screen of its page.
+
+
+GOOD: Final = LIMITS[:3]
+"""Letters that the first screen counts as reliable."""
+
+
+@dataclass(frozen=True)
+class ErrorAtAGlance:
+    """How far off published numbers are.
+
+    Args:
+        figure: a number, or a few words.
+        says: what it means.
+    """
+
+    figure: str
+    says: str
+
+
+def error_at_a_glance(values: Values, tables: Sequence[TableView | StatisticsView]) -> ErrorAtAGlance:
+    """Say how accurate a version is: the share of reliable cells, or the reach of the noise.
+
+    Args:
+        values: the record's fields by "section.name".
+        tables: what the page shows of the tables; empty where there are none.
+    Privacy: post-processing; of published numbers and declared noise alone.
+    """
+    counts = [table for table in tables if isinstance(table, TableView)]
+    statistics = [table for table in tables if isinstance(table, StatisticsView) and table.expected]
+    cells = sum(grade.number for table in counts for grade in table.grades)
+    reaches = sorted(reach for reach in map(_reach, _stated(values)) if reach is not None)
+    if cells:
+        good = [letter for letter, _ in GOOD]
+        reliable = sum(grade.number for table in counts for grade in table.grades if grade.letter in good)
+        return ErrorAtAGlance(
+            message("{share} of 100 cells", share=100 * reliable // cells),
+            message(
+                "are within {percent} % of the exact count in 95 % of draws (letters {first} to {last} below)",
+                percent=GOOD[-1][1],
+                first=good[0],
+                last=good[-1],
+            ),
+        )
+    if statistics:
+        return ErrorAtAGlance(
+            statistics[0].expected[0],
+            message("in 95 % of draws, from the noise alone; the tables tell of the others"),
+        )
+    if reaches:
+        ends = {f"{reaches[0]:,}", f"{reaches[-1]:,}"}
+        figure = (
+            f"±{reaches[0]:,}"
+            if len(ends) == 1
+            else message("±{low} to ±{high}", low=f"{reaches[0]:,}", high=f"{reaches[-1]:,}")
+        )
+        return ErrorAtAGlance(figure, message("reach of the noise on each measured count, in 95 % of draws"))
+    return ErrorAtAGlance(
+        message("not published"), message("a score on the confidential rows would tell more of them")
+    )
+
+
+def _stated(values: Values) -> Sequence[Any]:
+    stated = values["utility.expected_error"]
+    return stated if isinstance(stated, list) else ()
+
+
+def _reach(error: Any) -> int | None:
+    """Return the reach of the noise on a count [rows]; None of what is no count."""
+    reach = error.get("half_width_95")
+    return reach if isinstance(reach, int) else None
+
 
 FOLDER = Path(__file__).parent
 MOST_ITEMS = 40

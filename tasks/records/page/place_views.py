@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.contract.label_columns import DescribedCells
+from contracts.contract.labels import DescribedCells
 from contracts.message import message
 from tasks.records.charts.place_map import PlaceMap, place_map, shapes_of
+from tasks.records.page.first_screen import written
 from tasks.records.page.published_tables import PublishedCounts
 from tasks.records.page.statistics_words import brief
-from tasks.records.page.words import written
 
 
 def counts_map(contract: DescribedCells, table: PublishedCounts) -> PlaceMap | None:

@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import cell_codes
 from contracts.contract.contract import Contract
-from contracts.contract.label_columns import DescribedCells
-from contracts.release.tables.all_marginals import RESIDUALS
-from contracts.release.tables.expansion import tables_of
+from contracts.contract.labels import DescribedCells
 from contracts.release.tables.levels import table_cells
-from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.tables import RESIDUALS, TablesProduct, tables_of
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, event_from_json
-from privacy.marginals.uncertainty import half_width
+from privacy.marginals.count_noise import half_width
 from privacy.table_plans.plan import CONFIDENCE, table_key
 from privacy.table_plans.residual_plan import plan_of_draw
-from tasks.records.groups.account import noise_words
+from tasks.records.groups.guarantee import noise_words
 from tasks.records.values import Values
 
 ReadFile = Callable[[str], bytes]

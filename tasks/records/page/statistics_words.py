@@ -7,11 +7,10 @@ from math import ceil, floor, isinf, log10
 from typing import Final
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from contracts.message import joined, message
 from contracts.reading.scalars import plain_text
-from contracts.release.statistic import Statistic
-from contracts.release.statistic_forms import DISTINCTS, EFFECTIVE_SIZE, QUANTILES
+from contracts.release.statistics import DISTINCTS, EFFECTIVE_SIZE, QUANTILES, Statistic
 
 OPEN: Final = message("no upper end")
 

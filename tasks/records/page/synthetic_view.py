@@ -14,7 +14,7 @@ from contracts.message import AND, joined, message, plural
 from tasks.records.charts import charts
 from tasks.records.charts.contact_sheet import ContactSheet, contact_sheets
 from tasks.records.charts.pair_map import PairMap, pair_map
-from tasks.records.draws.sums import NUMBERS
+from tasks.records.draws.draws import NUMBERS
 from tasks.records.files.tidy_tables import DATA, MEASUREMENTS
 from tasks.records.page.published_tables import ReadFile
 from tasks.records.relations import kept_relations

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, ClassVar, Final
 
+from contracts.contract.contract import Contract
 from contracts.message import SEMICOLON, joined, message
-from contracts.release.spine.product import PlaceInvariant, SpineProduct, spine_product
-from privacy.table_plans.spine_plan import SpinePlan
-from tasks.records.draws.drawn import measured as measured_draws
-from tasks.records.fitted_groups.synthetic_groups import draws, mechanism, samplers, sensitivities, with_fills
-from tasks.records.groups.account import LEDGER
-from tasks.records.groups.contract_terms import UNIT
-from tasks.records.groups.evidence import OUTPUT, in_parts
-from tasks.records.groups.field import NONE, FieldGroup, Run, public
-from tasks.records.groups.noise import NOISE
-from tasks.records.groups.reproducibility import BYTEWISE, REPRODUCIBILITY, line, loss
-from tasks.records.groups.unprotected import UNPROTECTED
-from tasks.records.groups.unprotected import quantities as all_quantities
-from tasks.records.groups.utility import UTILITY
+from contracts.release.spine.product import INVARIANTS, PLACES, PlaceInvariant, SpineProduct, spine_product
+from contracts.release.spine.tree import NEEDED
+from privacy.generators.generator import Fitted
+from privacy.table_plans.spine_plan import SpinePlan, place_file, plan_spine
+from tasks.records.draws.marginal import drawn_files, published_draws, stated_draws
+from tasks.records.draws.marginal import measured as measured_draws
+from tasks.records.files.tidy_tables import DATA
+from tasks.records.fitted_groups.synthesis_groups import draws, mechanism, samplers, sensitivities, with_fills
+from tasks.records.groups.field import NONE, FieldGroup, Run, public, with_sections
+from tasks.records.groups.guarantee import LEDGER, NOISE
+from tasks.records.groups.origin import BYTEWISE, OUTPUT, REPRODUCIBILITY, in_parts, line, loss
+from tasks.records.groups.post_processing import UTILITY
+from tasks.records.groups.terms import UNIT, UNPROTECTED
+from tasks.records.groups.terms import quantities as all_quantities
+from tasks.records.model.record_kinds import COUNT_COLUMNS, DataColumn, ProductWords, ShownFile
+from tasks.records.model.statement import Count, StatedText, Statement, Tuple
+from tasks.records.model.version_statements import DrawsRecord, DrawsReplay
+from tasks.records.spine.spine_files import PLACES_FILE, TOTAL, invariant_files, places_files
+from tasks.records.unpublished import Published
+from tasks.records.values import Values
 
 STEPS: Final = (
     message("all measurements of all levels combined by generalised least squares over the tree of places"),
@@ -166,3 +176,132 @@ CHANGED: Final = (
     with_fills(UTILITY, expected_error=expected_error, error_against_noisy=lambda run: NONE, computed_on=computed_on),
     with_fills(REPRODUCIBILITY, reproducible=reproducible),
 )
+
+
+# --- What the record of counts by place states.
+
+
+class PlaceLevelStatement(Statement):
+    """A level of the tree: how many places it has, and whether their totals are public."""
+
+    name: StatedText
+    places: Count
+    invariant: bool
+
+
+class PlaceTableStatement(Statement):
+    """A published table at a level: its columns, the draw of the same cells, and its file."""
+
+    name: StatedText
+    level: StatedText
+    columns: Tuple[StatedText]
+    draws: Tuple[StatedText]
+    data: StatedText
+
+
+class SpineReplay(DrawsReplay):
+    """All that a stranger needs to check counts by place."""
+
+    levels: Tuple[PlaceLevelStatement]
+    places: StatedText
+    tables: Tuple[PlaceTableStatement]
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Places of each level."""
+        return {level.name: level.places for level in self.levels}
+
+
+class SpineRecord(DrawsRecord):
+    """record.json of a version of counts by place."""
+
+    replay: SpineReplay
+
+
+def stated_tables(plan: SpinePlan) -> list[dict[str, Any]]:
+    """State each table at each of its levels."""
+    return [
+        {
+            "name": place_file(draw.table, draw.level),
+            "level": draw.level,
+            "columns": list(draw.clique),
+            "draws": [draw.key],
+            "data": f"{DATA}/{place_file(draw.table, draw.level)}.parquet",
+        }
+        for draw in plan.draws
+    ]
+
+
+def stated_levels(plan: SpinePlan, invariants: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """State the levels."""
+    return [{"name": name, "places": size, "invariant": name in invariants} for name, size in plan.sizes.items()]
+
+
+# --- What a record says of counts by place.
+
+
+class SpineRecordPart:
+    """The record of counts by place."""
+
+    model: ClassVar = SpineRecord
+    notice: ClassVar[str] = message("noisy counts by place and these items; no record of a person")
+    words: ClassVar = ProductWords(
+        label="counts by place",
+        registered="Summary statistics",
+        made="Noisy counts by place",
+        remark="Counts of all levels add up, and have 95 % intervals; record.html explains them.",
+        data="Counts by place, with 95 % intervals.",
+    )
+
+    def groups(self, groups: tuple[FieldGroup, ...]) -> tuple[FieldGroup, ...]:
+        """Return the sections, some of them filled in another way."""
+        return with_sections(groups, CHANGED)
+
+    def columns(self, run: Run) -> set[str]:
+        """Name the columns that are counted by."""
+        return set(run.facts.spec.product.names(run.facts.contract))
+
+    def stated(self, run: Run) -> dict[str, Any]:
+        """Return the levels, what was drawn, and the tables that follow from it."""
+        plan, product = run.facts.fit[0], spine_product(run.facts.spec.product)
+        return {
+            "draws": stated_draws(run.facts),
+            "levels": stated_levels(plan, product.invariants),
+            "places": PLACES_FILE,
+            "tables": stated_tables(plan),
+        }
+
+    def published(
+        self, record: SpineRecord, contract: Contract, product: Any, accounts: Any, reserved: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return plan and draws; a plan whose events are not those that were charged is not the run's."""
+        replay = record.replay
+        terms: dict[str, Any] = {"epsilon": Decimal(replay.charge.epsilon), "delta": Decimal(replay.charge.delta)}
+        plan: Any = plan_spine(product, contract, sizes=replay.sizes, **terms)
+        if [event.to_json() for event in plan.events] != list(reserved["events"]):
+            plan = Published()
+        made = Published(fitted=Fitted(Published(), published_draws(replay.draws), ()))
+        known = {"fit": (plan, made), "made": made, "plan": plan}
+        return {**known, "statistics": None, "synthesis": None, "classifier": None, "tables": ()}
+
+    def files(self, record: SpineRecord) -> Iterator[tuple[str, ShownFile]]:
+        """Yield the places, the tables, and the files of what was drawn."""
+        product = SpineProduct.model_validate(record.replay.product)
+        for path in (*places_files(1 + len(product.other_spines)), *invariant_files(product).values()):
+            yield path, ("", "data", "dense")
+        for table in record.replay.tables:
+            yield table.data, (table.draws[0], "data", "dense")
+        yield from drawn_files(record.replay.draws)
+
+    def data_columns(self, values: Values, path: str) -> Mapping[str, DataColumn]:
+        """Return counts with their intervals; of the places their links and public totals."""
+        if path.startswith(f"{DATA}/{PLACES}."):
+            means = ("A place.", "The place that it is part of; itself where a level is skipped.", "Its level.")
+            links = {name: DataColumn(text) for name, text in zip(NEEDED, means, strict=True)}
+            return {**links, TOTAL: DataColumn("Its public total, where its level has such.")}
+        return {TOTAL: DataColumn("Its public total, published exactly.")} if _is_exact(path) else COUNT_COLUMNS
+
+
+def _is_exact(path: str) -> bool:
+    """Say whether a file is one of public counts by columns."""
+    return path.startswith(f"{DATA}/{INVARIANTS}.")

@@ -14,13 +14,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.release.spine.place_cells import PlaceCells, place_cells
-from contracts.release.spine.place_faults import NEEDED
-from contracts.release.spine.place_margins import PlaceMargin
-from contracts.release.spine.places import PlaceTree
+from contracts.release.spine.place_margins import PlaceMargin, PlaceTree
 from contracts.release.spine.product import INVARIANTS, PLACES, SpineProduct
-from privacy.table_plans.spine_counts import SpineCounts
-from privacy.table_plans.spine_plan import PlaceDraw, place_file
+from contracts.release.spine.rules import PlaceCells, place_cells
+from contracts.release.spine.tree import NEEDED
+from privacy.table_plans.spine_plan import PlaceDraw, SpineCounts, place_file
 from tasks.records.files.tidy_tables import DATA, Tidy, WrittenFile, written
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contracts.reading.scalars import word_list
-from contracts.release.address_kinds import read_address
-from privacy.ledger.errors import LedgerRefusal, refusal
+from contracts.release.address import read_address
+from privacy.ledger.entries import LedgerRefusal, refusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import VersionEntry
+from tasks.storage.manifest import version_folder
 from tasks.storage.progress import step
 from tasks.storage.sinks.sink_kinds import sink_kind
 from tasks.storage.sinks.version_copy import WholeVersion, whole_version
-from tasks.storage.version_folders import version_folder
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, StoreAway, StoreRefuses
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
+from tasks.storage.manifest import digests_in
 from tasks.storage.sinks.sink_kinds import SinkKind
 from tasks.storage.sinks.version_copy import WholeVersion
 from tasks.storage.sources.postgres.connection import connected
-from tasks.storage.version_folders import digests_in
 
 if TYPE_CHECKING:
     import psycopg

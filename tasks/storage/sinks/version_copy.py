@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import Finding, Refused
-from tasks.storage.version_folders import MANIFEST, PROOF, digests_in
+from tasks.storage.manifest import MANIFEST, PROOF, digests_in
 
 
 class VersionBroken(Refused):

@@ -6,8 +6,8 @@ import hashlib
 import hmac
 
 from contracts.canonical import canonical_json
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn
-from contracts.domains.value_lattices import ValueLattice
 from contracts.release.spec import Source
 from tasks.storage.snapshot.snapshot import subkey
 

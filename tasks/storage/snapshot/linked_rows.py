@@ -8,7 +8,7 @@ Downward from the unit's table, for each table on the way to the base:
 
 The choices of 2 and 3 are uniform at random, for each unit by itself: a row's draw is the keyed hash of the unit's
 id, of the parent's key and of the row's place among the rows that it is chosen from
-(`tasks.storage.snapshot.bounding`). All of these are the unit's own. So no choice, and no row of a unit, depends on
+(`tasks.storage.snapshot.snapshot`). All of these are the unit's own. So no choice, and no row of a unit, depends on
 another unit, as docs/derivations.md proves in section 2. Tables whose rows belong to no unit are the same for
 neighbours; of rows that share a key there, one is taken in the same way.
 """
@@ -22,9 +22,8 @@ from typing import Final
 
 import duckdb
 
-from contracts.contract.derivation import Derivation, value_step
-from contracts.contract.flattening import flat_name, reached
-from contracts.contract.linked_tables import Link, LinkedTable, LinkedTables
+from contracts.contract.linked import flat_name, reached
+from contracts.contract.linked_tables import Derivation, Link, LinkedTable, LinkedTables, value_step
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.value_sql import double, id_sql, identifier, literal
 

@@ -20,20 +20,27 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import duckdb
 
+from contracts.contract.contract import Contract
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.text import KeyColumn, UnitOrder
+from contracts.domains.value_sql import identifier, literal
 from contracts.errors import SudareError
-from privacy.snapshots.parent_counts import PARENTS
-from tasks.storage.duckdb_session import attempt, connect, trouble
+from contracts.sql.encoding import HASHED, STRAY, UNIT, intake_select, unit_sql
+from privacy.snapshots.snapshot import PARENTS
+from tasks.storage.duckdb_session import Explanation, attempt, connect, run, trouble
+from tasks.storage.sources.typed_rows import break_gate
 from tasks.storage.workspace.run_folder import FETCHED, SPILL
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 logger = logging.getLogger(__name__)
 
@@ -235,3 +242,259 @@ def finished(
         logger.info("the snapshot of the earlier attempt cannot be read; it is made again")
         return None
     return hashed if hmac.compare_digest(hashed, marker[3]) else None
+
+
+# --- Contribution bounding.
+
+
+def choice_keys(key: bytes) -> tuple[str, str]:
+    """Return the outer and the inner key of the choice, each of 64 hexadecimal digits.
+
+    Args:
+        key: the workspace's snapshot key.
+    """
+    return subkey(key, "contribution bounding: outer").hex(), subkey(key, "contribution bounding: inner").hex()
+
+
+def order_keys(key: bytes) -> tuple[str, str]:
+    """Return the outer and the inner key of the order of a unit's rows, which tells nothing of the choice."""
+    return subkey(key, "order of a unit: outer").hex(), subkey(key, "order of a unit: inner").hex()
+
+
+def bound_contributions(
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    table: str,
+    unit: str,
+    named: str,
+    max_rows_per_unit: int,
+    key: bytes,
+    where: str,
+    explain: Explanation,
+) -> bool:
+    """Delete from a table what a unit has beyond `max_rows_per_unit` rows.
+
+    Args:
+        connection: the open snapshot.
+        table: the table, in the order of the source.
+        unit: its column with the unit's id; ids are compared as texts, without the spaces around them.
+        named: how the source names that column, for messages.
+        max_rows_per_unit: k, at least 1.
+        key: the workspace's snapshot key.
+        where: the source, for messages.
+        explain: as for `duckdb_session.attempt`.
+    Returns:
+        Whether a row was deleted; the places of the others then have gaps.
+    Raises:
+        GateBroken: a row has no unit id; without one its unit cannot be bounded.
+    Privacy: afterwards adding or removing one unit changes at most k rows, and none of another unit.
+    """
+    text = unit_sql(unit)
+    nobody = f"SELECT 1 FROM {table} WHERE coalesce({text}, '') = '' LIMIT 1"
+    if run(connection, lambda: connection.execute(nobody).fetchone(), explain=explain):
+        refuse_nobody(where, named)
+    crowded = f"CREATE TEMP TABLE crowded AS SELECT {text} AS unit FROM {table} GROUP BY ALL HAVING count(*) > ?"
+    run(connection, lambda: connection.execute(crowded, [max_rows_per_unit]), explain=explain)
+    some = attempt(lambda: connection.execute("SELECT 1 FROM crowded LIMIT 1").fetchone(), explain)
+    if some:
+        deletion, parameters = _deletion(table, text), [*choice_keys(key), max_rows_per_unit]
+        run(connection, lambda: connection.execute(deletion, parameters), explain=explain)
+    attempt(lambda: connection.execute("DROP TABLE crowded"), explain)
+    return some is not None
+
+
+def order_units(
+    connection: duckdb.DuckDBPyConnection, *, table: str, unit: str, named: str, key: bytes, explain: Explanation
+) -> str:
+    """Put the rows of each unit in an order of its own, uniform at random, and return a relation that has the places.
+
+    The order is that of draws as above, under keys of its own, of the rows that the unit keeps. Like the choice it
+    depends on the unit's id and its number of rows alone, and on no value.
+
+    Args:
+        connection: the open snapshot.
+        table: the table, with at most k rows a unit.
+        unit: its column with the unit's id.
+        named: how the source names that column.
+        key: the workspace's snapshot key.
+        explain: as for `duckdb_session.attempt`.
+    Returns:
+        SQL for the table, in its order, with a column more (`contracts.domains.text.UnitOrder`): places from 1.
+    Privacy: adding or removing one unit moves no row of another one.
+    """
+    places = _places(table, unit_sql(unit))
+    run(connection, lambda: connection.execute(places, [*order_keys(key)]), explain=explain)
+    name = identifier(UnitOrder(named).name)
+    return f"(SELECT {table}.*, places.place AS {name} FROM {table} POSITIONAL JOIN places)"
+
+
+def refuse_nobody(where: str, unit: str) -> NoReturn:
+    """Raise that a row has no id of its privacy unit."""
+    found = "rows without an id of their privacy unit, or with one above a declared `numbers_up_to:`"
+    remedy = "give every row the id of its unit, or leave such rows out with `select:`"
+    break_gate(where, f"column {unit!r}", found, "an id in every row", remedy)
+
+
+def _places(table: str, text: str) -> str:
+    """Write the statement that makes `places`, a row for each of the table. Parameters: the outer and inner key."""
+    return f"""
+        CREATE TEMP TABLE places AS SELECT place FROM (
+            SELECT row, row_number() OVER (PARTITION BY unit ORDER BY draw, ordinal)::UINTEGER AS place FROM (
+                SELECT row, unit, ordinal,
+                    sha256(?::VARCHAR || sha256(?::VARCHAR || ordinal || ':' || unit)) AS draw
+                FROM (
+                    SELECT rowid AS row, {text} AS unit,
+                        row_number() OVER (PARTITION BY {text} ORDER BY rowid) AS ordinal
+                    FROM {table}
+                )
+            )
+        ) ORDER BY row
+    """
+
+
+def _deletion(table: str, text: str) -> str:
+    """Write the statement that ranks the rows of each crowded unit by their draws and deletes those beyond k.
+
+    Parameters: the outer key, the inner key, k.
+    """
+    return f"""
+        DELETE FROM {table} WHERE rowid IN (
+            SELECT row FROM (
+                SELECT row, row_number() OVER (PARTITION BY unit ORDER BY draw, ordinal) AS place FROM (
+                    SELECT row, unit, ordinal,
+                        sha256(?::VARCHAR || sha256(?::VARCHAR || ordinal || ':' || unit)) AS draw
+                    FROM (
+                        SELECT rowid AS row, {text} AS unit,
+                            row_number() OVER (PARTITION BY {text} ORDER BY rowid) AS ordinal
+                        FROM {table} WHERE {text} IN (FROM crowded)
+                    )
+                )
+            ) WHERE place > ?
+        )
+    """
+
+
+# --- From what the reading fills to the tables of a snapshot.
+
+
+INTAKE: Final = "intake"
+ROW: Final = "\x05row"
+"""The column of `raw` that says which row of `codes` it is."""
+PACKED: Final = "SET force_compression = 'bitpacking'"
+"""Codes are small whole numbers: to try DuckDB's other ways for each column is work and saves no room."""
+UNITS: Final = "units"
+OF_UNIT: Final = "unit"
+SEEN: Final = "seen"
+"""By column of ids: the rows with one, its different values, those that come once, and the most rows of one. Of the
+unit's id: the rows as delivered, the rows that were kept, and nothing."""
+
+Lattices = Sequence[ValueLattice | KeyColumn]
+
+
+def encoded(
+    contract: Contract, lattices: Lattices, *, columns: Sequence[str], query: str, counted: Sequence[str] = ()
+) -> str:
+    """Write the SELECT that fills `intake` from a query.
+
+    Args:
+        contract: the contract.
+        lattices: what is encoded beside the codes; places of a unit's rows come when these are bounded.
+        columns: the query's columns.
+        query: SQL of the source's rows, as delivered.
+        counted: columns of the query whose different values are counted, each as a hash until `lay_apart`.
+    """
+    at_once = tuple(each for each in lattices if not isinstance(each, UnitOrder))
+    return intake_select(contract, columns_present=columns, relation=f"({query})", lattices=at_once, hashed=counted)
+
+
+def lay_apart(
+    connection: duckdb.DuckDBPyConnection,
+    contract: Contract,
+    lattices: Lattices,
+    *,
+    key: bytes,
+    where: str,
+    explain: Explanation,
+    counted: Sequence[str] = (),
+) -> None:
+    """Bound the rows of each unit and make `codes`, `raw` and `units` of `intake`, which is gone afterwards.
+
+    Args:
+        connection: the open snapshot with its table `intake`.
+        contract: the contract.
+        lattices: what is encoded beside the codes.
+        key: the workspace's snapshot key.
+        where: the source, for messages.
+        explain: as for `duckdb_session.attempt`.
+        counted: as for `encoded`.
+    Raises:
+        GateBroken: a row has no id of its unit.
+    """
+    unit = contract.unit.column
+    for statement in _count(unit, counted):
+        run(connection, lambda: connection.execute(statement), explain=explain)  # noqa: B023
+    ordered = any(isinstance(each, UnitOrder) for each in lattices)
+    if unit is not None:
+        most = contract.unit.max_rows_per_unit
+        bound = {"unit": UNIT, "key": key, "explain": explain, "table": INTAKE}
+        dropped = bound_contributions(
+            connection,
+            named=unit,
+            max_rows_per_unit=most,
+            where=where,
+            **bound,  # type: ignore[arg-type]
+        )
+        if dropped or ordered:
+            relation = order_units(connection, named=unit, **bound) if ordered else INTAKE  # type: ignore[arg-type]
+            _close_up(connection, contract, lattices, relation, explain)
+        kept = f"UPDATE {SEEN} SET different = (SELECT count(*) FROM {INTAKE})"
+        run(connection, lambda: connection.execute(kept), explain=explain)
+    for statement in _apart(connection, unit is not None):
+        run(connection, lambda: connection.execute(statement), explain=explain)  # noqa: B023
+
+
+def _count(unit: str | None, counted: Sequence[str]) -> list[str]:
+    """Write the statements that count what `SEEN` tells, and drop the hashes that were counted."""
+    made = f"CREATE TABLE {SEEN} (name VARCHAR, number BIGINT, different BIGINT, once BIGINT, most BIGINT)"
+    if unit is not None:
+        return [made, f"INSERT INTO {SEEN} SELECT {literal(unit)}, count(*), NULL, NULL, NULL FROM {INTAKE}"]
+    statements = [made]
+    for place, name in enumerate(counted):
+        hashed = identifier(f"{HASHED}{place}")
+        values = f"SELECT count(*) AS n FROM {INTAKE} WHERE {hashed} IS NOT NULL GROUP BY {hashed}"
+        told = f"{literal(name)}, coalesce(sum(n), 0), count(*), count(*) FILTER (n = 1), coalesce(max(n), 0)"
+        statements += [
+            f"INSERT INTO {SEEN} SELECT {told} FROM ({values})",
+            f"ALTER TABLE {INTAKE} DROP COLUMN {hashed}",
+        ]
+    return statements
+
+
+def _close_up(
+    connection: duckdb.DuckDBPyConnection, contract: Contract, lattices: Lattices, relation: str, explain: Explanation
+) -> None:
+    """Write `intake` again without the rows that were dropped, so that places in it are those of its rows."""
+    names = [column.name for column in contract.columns] + [each.name for each in lattices] + [UNIT, STRAY]
+    kept = f"CREATE TABLE kept AS SELECT {', '.join(map(identifier, names))} FROM {relation}"
+    for statement in (kept, f"DROP TABLE {INTAKE}", f"ALTER TABLE kept RENAME TO {INTAKE}"):
+        run(connection, lambda: connection.execute(statement), explain=explain)  # noqa: B023
+
+
+def _apart(connection: duckdb.DuckDBPyConnection, units: bool) -> list[str]:
+    """Write the statements that take the columns apart; dropping a column copies none of the others."""
+    stray, unit = identifier(STRAY), identifier(UNIT)
+    rows = f"SELECT rowid AS {identifier(ROW)}, unnest({stray}) AS row FROM codes WHERE {stray} IS NOT NULL"
+    statements = [
+        f"ALTER TABLE {INTAKE} RENAME TO codes",
+        # Few rows, read once: to find how each column of texts is best compressed would take as long as writing them.
+        "SET force_compression = 'uncompressed'",
+        f"CREATE TABLE raw AS SELECT {identifier(ROW)}, unnest(row) FROM ({rows})",
+        "RESET force_compression",
+        f"ALTER TABLE codes DROP COLUMN {stray}",
+    ]
+    if units:
+        statements += [
+            f"CREATE TABLE {UNITS} AS SELECT {unit} AS {OF_UNIT} FROM codes",
+            f"ALTER TABLE codes DROP COLUMN {unit}",
+        ]
+    return statements

@@ -13,12 +13,19 @@ import pyarrow as pa
 
 from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, GateBroken, SpecRefused, SudareError
-from contracts.sql.select_types import STORED, TYPED, handed_fields
-from contracts.sql.selection import UNSAFE_OPTIMIZERS, guarded_select, select_tree
-from contracts.sql.value_types import ValueType, typed_sql
+from contracts.sql.select import (
+    STORED,
+    TYPED,
+    UNSAFE_OPTIMIZERS,
+    ValueType,
+    guarded_select,
+    handed_fields,
+    select_tree,
+    typed_sql,
+)
 from tasks.storage.duckdb_session import Explanation, attempt, run, trouble
 from tasks.storage.sources.days import SourceDays, check_type, of_days
-from tasks.storage.sources.table_reader import DELIVERED
+from tasks.storage.sources.files import DELIVERED
 from tasks.storage.sources.typed_rows import Reading, break_gate, check_columns
 
 Advance = Callable[[float], None]

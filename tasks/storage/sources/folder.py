@@ -13,17 +13,28 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from contracts.errors import Finding
-from contracts.release.file_names import Files
+from contracts.contract.column import Column
+from contracts.domains.value_sql import id_sql, identifier, literal, number_sql
+from contracts.drafting.advice.suspicions import names_an_id
+from contracts.errors import Finding, GateBroken, SudareError
+from contracts.release.product import Files
+from contracts.sql.select import ValueType, typed_sql
+from tasks.storage.duckdb_session import one_file
+from tasks.storage.sources.files import damaged, read_csv, read_parquet
 from tasks.storage.sources.lake_formats import check_plain_folder
-from tasks.storage.sources.typed_rows import break_gate, refuse
+from tasks.storage.sources.typed_rows import MANY, Reading, break_gate, refuse, with_label
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 ENDINGS: dict[Files, tuple[str, ...]] = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz", ".csv.zst")}
@@ -229,3 +240,262 @@ def drift(part: FolderFile, columns: Sequence[str], first: Sequence[str], *, nam
     found = "other columns than in the first file" + (f" ({'; '.join(said)})" if said else "")
     remedy = "deliver all files with the same columns, or read old and new ones as two sources"
     return Finding(part.label, "columns", found, "the same columns in every file", remedy)
+
+
+# --- A folder of Parquet or CSV files.
+
+
+_COPY: Final = "\x04"
+"""How the names of copies begin that have the type which a select uses."""
+_FILE: Final = "\x01file"
+"""The name under which DuckDB tells the file of a row; no column of a table has it."""
+NUMBER, TEXT, TIME, INSTANT = "DOUBLE", "VARCHAR", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"
+LIST, RECORD = "DOUBLE[]", "STRUCT"
+Reader = Callable[[str], str]
+"""Writes SQL that reads a value, of SQL for it as it is stored."""
+_WORDS: Final = {TIME: "dates", INSTANT: "timestamps with a time zone", RECORD: "records"}
+
+
+def read_folder(
+    where: object,
+    parts: Sequence[FolderFile],
+    form: Files,
+    *,
+    delimiter: str | None,
+    expected: Sequence[str],
+    unit: tuple[Collection[str], int | None],
+    types: Mapping[str, ValueType],
+    columns: Mapping[str, Column],
+) -> Reading:
+    """Look at the files of a folder and prepare their reading, file after file in the order of their paths.
+
+    Args:
+        where: the folder, for messages.
+        parts: its files, at least one.
+        form: the format that they have.
+        delimiter: as for `read_csv`.
+        expected: the names of the contract's columns.
+        unit: the columns of which ids of units are made, in lower case, and the largest id where one is declared.
+        types: of the columns that a select uses, by names in lower case.
+        columns: how the contract reads the columns that reach it as they are, likewise.
+    Returns:
+        The reading: the columns of the files, then those of the partitions, as text.
+    Raises:
+        SourceUnreadable: a file is not what its name says, or a column stands in the files and in their paths.
+        GateBroken: the columns of the files differ, or two files are the same.
+    """
+    check_different(parts)
+    readings = [_check_file(part, form, delimiter, expected) for part in parts]
+    first = readings[0]
+    findings = [
+        drift(part, reading.columns, first.columns, named=reading.named and first.named)
+        for part, reading in zip(parts, readings, strict=True)
+        if set(reading.columns) != set(first.columns) or (form == "csv" and reading.columns != first.columns)
+    ]
+    if findings:
+        raise GateBroken(findings[:MANY])
+    keys = [name for name, _ in parts[0].partition]
+    twice = [name for name in keys if name.casefold() in {column.casefold() for column in first.columns}]
+    if twice:
+        found = f"the column {twice[0]!r} in the files and in their paths"
+        refuse(where, "files", found, "each column in one place", "drop it from the files, or rename the folders")
+    names = (*first.columns, *keys)
+    if form == "parquet":
+        floats = frozenset[str]().union(*(reading.floats for reading in readings))
+        whole = _parquet(where, parts, names, unit, types, columns)
+        return replace(whole, stored=_stored(readings), floats=floats)
+    return _csv(where, parts, readings, names)
+
+
+def _check_file(part: FolderFile, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
+    """Look at one file."""
+    keys = {name for name, _ in part.partition}
+    inside = [name for name in expected if name not in keys]
+    if form == "parquet":
+        return with_label(lambda: read_parquet(part.path), part.path, part.label)
+    return with_label(lambda: read_csv(part.path, delimiter=delimiter, expected=inside), part.path, part.label)
+
+
+def _stored(readings: Sequence[Reading]) -> dict[str, str]:
+    """Return what columns surely hold in some file: each file is held to what a single file is held to."""
+    return {name: kind for reading in readings for name, kind in reading.stored.items()}
+
+
+def _csv(
+    where: object, parts: Sequence[FolderFile], readings: Sequence[Reading], columns: tuple[str, ...]
+) -> Reading:
+    """Read CSV files one after the other, each with its own errors."""
+    made = []
+    for part, reading in zip(parts, readings, strict=True):
+        values = ", ".join(
+            f"{'NULL' if value is None else literal(value)}::VARCHAR AS {identifier(name)}"
+            for name, value in part.partition
+        )
+        relation = f"(SELECT *, {values} FROM {reading.relation})" if values else reading.relation
+        told = reading.told_as(part.path, part.label)
+        made.append(replace(told, where=str(where), columns=columns, relation=relation))
+    return replace(made[0], more=tuple(made[1:]))
+
+
+def _parquet(
+    where: object,
+    parts: Sequence[FolderFile],
+    names: tuple[str, ...],
+    unit: tuple[Collection[str], int | None],
+    types: Mapping[str, ValueType],
+    columns: Mapping[str, Column],
+) -> Reading:
+    """Read Parquet files, fitting their types to each other; partitions come out of the paths."""
+    _check_types(where, parts)
+    inside = names[: len(names) - len(parts[0].partition)]
+    schemas = [pq.read_schema(part.path) for part in parts]
+    flat = {name for name in inside if _reads_no_nested(columns.get(name.lower()))}
+    kinds = {name: [schema.field(name).type for schema in schemas] for name in inside}
+    found = {name: _common(kinds[name], nested=name not in flat) for name in inside}
+    mixed = {name: into for name, into in found.items() if into is not None}
+    common = {name: _into(columns.get(name.lower()), into) for name, into in mixed.items()}
+    exact = [name for name in mixed if name.lower() in unit[0] or (name.lower() not in columns and names_an_id(name))]
+    common |= {name: partial(id_sql, largest=unit[1]) for name in exact}
+    copied = {name: types[name.lower()] for name in mixed if name.lower() in types}
+    families = [{name: _family(schema.field(name).type) for name in inside} for schema in schemas]
+    alike = groupby(
+        zip(parts, schemas, families, strict=True), key=lambda each: [str(each[1].field(n).type) for n in inside]
+    )
+    reads = [
+        _read([part for part, *_ in group], inside, group[0][2], common, copied, flat)
+        for group in (list(group) for _, group in alike)
+    ]
+    relation = f"({' UNION ALL '.join(reads)})"
+
+    def explain(error: duckdb.Error) -> SudareError | None:
+        """Tell the number of the file that DuckDB names, else the folder; a name of a file could hold a value."""
+        labels = [part.label for part in parts if f'"{part.path}"' in str(error)]
+        return damaged(error, labels[0] if len(labels) == 1 else where, "Parquet")
+
+    typed = {name.lower(): _COPY + name for name in copied}
+    return Reading(str(where), names, True, relation, explain=explain, typed=typed)
+
+
+def _into(column: Column | None, common: str) -> str | Reader:
+    """Return what the files' values become: where texts alone would lose something, what the contract reads of them.
+
+    Days of an instant follow a declared zone, a declared notation is of texts alone, and categories are texts.
+    """
+    if column is None or common in (LIST, RECORD):
+        return common
+    if column.domain.reads_spellings:
+        return column.domain.value_sql
+    return TEXT if common == INSTANT and column.named else common
+
+
+def _read(
+    parts: Sequence[FolderFile],
+    inside: Sequence[str],
+    kinds: Mapping[str, str],
+    common: Mapping[str, str | Reader],
+    copied: Mapping[str, ValueType],
+    flat: Collection[str],
+) -> str:
+    """Write the SELECT that reads files whose columns are stored alike; lists and records of `flat` ones are null."""
+    files = ", ".join(one_file(part.path) for part in parts)
+    options = f"union_by_name = true, filename = {literal(_FILE)}, hive_partitioning = false"
+    pieces = []
+    for name in inside:
+        raw, into = identifier(name), common.get(name)
+        if name in flat and kinds[name] in (LIST, RECORD):
+            pieces.append(f"NULL AS {raw}")
+        else:
+            pieces.append(raw if into is None else f"{_converted(raw, kinds[name], into)} AS {raw}")
+        if name in copied:
+            pieces.append(f"{typed_sql(copied[name], raw)} AS {identifier(_COPY + name)}")
+    for (name, _), place in zip(parts[0].partition, parts[0].places, strict=True):
+        part = f"string_split({identifier(_FILE)}, '/')[{place}]"
+        value = f"nullif(substr({part}, strpos({part}, '=') + 1), {literal(HIVE_NULL)})"
+        pieces.append(f"url_decode({value}) AS {identifier(name)}")
+    return f"SELECT {', '.join(pieces)} FROM read_parquet([{files}], {options})"
+
+
+def _converted(raw: str, kind: str, into: str | Reader) -> str:
+    """Write a column of one file as the common type, value by value: null where it has none there, never an error."""
+    if not isinstance(into, str):
+        return into(raw)
+    if into == TEXT:
+        return typed_sql("text", raw)
+    if into == NUMBER:
+        return number_sql(raw)
+    if into == RECORD:
+        return raw if kind == RECORD else "NULL"
+    return f"TRY_CAST({raw} AS {into})"
+
+
+def _reads_no_nested(column: Column | None) -> bool:
+    """Say whether the contract reads a column, and no list or record in it: those of one file decide nothing then.
+
+    Without a select such a file is refused (`tasks.storage.sources.files`); behind one it is read, as missing
+    values.
+    """
+    return column is not None and column.length == 1
+
+
+def _common(kinds: Iterable[pa.DataType], *, nested: bool) -> str | None:
+    """Return what a column becomes where files store it differently, so that no value changes; None where all agree.
+
+    DuckDB's common type would round: a whole number beside 4-byte floats becomes one of these. A file in which nobody
+    has a value may store the column as anything, so hardly a mixture is refused (`_check_types`). Lists and records
+    count only with `nested`.
+    """
+    different = {kind for kind in kinds if not pa.types.is_null(kind)}
+    if not nested:
+        different = {kind for kind in different if _family(kind) not in (LIST, RECORD)}
+    if len(different) < 2:
+        return None
+    families = {_family(kind) for kind in different}
+    if families == {NUMBER}:
+        return "HUGEINT" if all(pa.types.is_integer(kind) for kind in different) else NUMBER
+    if LIST in families:
+        return LIST
+    if RECORD in families:
+        return RECORD
+    if INSTANT in families:
+        return INSTANT
+    return TIME if families == {TIME} else TEXT
+
+
+def _check_types(where: object, parts: Sequence[FolderFile]) -> None:
+    """Refuse a column whose files can be read together in no way that keeps the meaning of its values."""
+    first: dict[str, pa.DataType] = {}
+    findings = []
+    for part in parts:
+        for field in pq.read_schema(part.path):
+            family = _family(field.type)
+            if family not in (TIME, INSTANT, RECORD):
+                continue
+            earlier = first.setdefault(field.name, field.type)
+            if earlier != field.type and {family, _family(earlier)} not in ({TIME}, {INSTANT}):
+                other = _WORDS[_family(earlier)]
+                found = f"column {field.name!r} with {_WORDS[family]}, where earlier files have {other}"
+                allowed = "timestamps that all have a time zone or none, and records with the same fields"
+                remedy = "deliver all files alike, or read old and new ones as two sources"
+                findings.append(Finding(part.label, "columns", found, allowed, remedy))
+    if findings:
+        raise GateBroken(findings[:MANY])
+
+
+def _family(kind: pa.DataType) -> str:
+    """Return the family of a type: what its values become beside those of another type of the family."""
+    if pa.types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    ):
+        return NUMBER
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return INSTANT
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return TIME
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return LIST
+    return RECORD if pa.types.is_nested(kind) else TEXT

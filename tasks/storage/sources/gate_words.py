@@ -8,8 +8,7 @@ from contracts.contract.contract import Contract
 from contracts.contract.linked_tables import LinkedTables
 from contracts.message import joined, message
 from contracts.release.address import Address
-from contracts.release.linked_place import stored_formats
-from contracts.release.source import Source
+from contracts.release.source import Source, stored_formats
 
 READABLE: dict[str, str] = {
     "csv": message("the file is CSV in UTF-8, well-formed to its last row"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from contracts.plug_ins import absent_extension
-from contracts.release.address_kinds import GROUP
+from contracts.release.address import GROUP
 from tasks.storage.sources.typed_rows import refuse
 
 _OF_A_NAME: Final = (

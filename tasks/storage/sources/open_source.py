@@ -12,8 +12,7 @@ from contracts.release.address import Address
 from contracts.release.source import Source
 from tasks.storage.sources.folder import parts_of
 from tasks.storage.sources.lake_formats import around_of, check_plain
-from tasks.storage.sources.origin import Origin, checked, marks_of, read_file, read_parts
-from tasks.storage.sources.source_kinds import source_kind
+from tasks.storage.sources.source import Origin, checked, marks_of, read_file, read_parts, source_kind
 
 SIDECARS: Final = (".wal", "-wal", "-journal")
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from contracts.contract.short_column import type_of_texts
-from contracts.domains.spellings import value_key
+from contracts.contract.short_form import type_of_texts
+from contracts.domains.notation import value_key
 from contracts.drafting.advice.suspicions import looks_identifying, names_an_id, names_free_text
 from contracts.drafting.sketch import ColumnSketch, TableSketch, refuse_draft
 from contracts.errors import Finding

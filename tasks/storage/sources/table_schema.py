@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.domains.value_sql import identifier, literal
-from contracts.drafting.logical_types import logical_type_of
-from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, chosen, refuse_draft
+from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, chosen, logical_type_of, refuse_draft
 from contracts.errors import Finding
 from contracts.reading.yaml_lines import nearest_file, shown
 from tasks.storage.duckdb_session import attempt

@@ -35,7 +35,7 @@ class Reading:
         explain: the error of ours for an error that DuckDB raises while reading, or None for one it does not know.
         broken: runs beside the reading and says what is wrong with the file itself; the event asks it to stop.
         more: further readings with the same columns, whose rows follow.
-        stored: what columns surely hold, as the source declares it; see `tasks.storage.sources.type_changes`.
+        stored: what columns surely hold, as the source declares it; see `tasks.storage.sources.files`.
         floats: columns with values that some file stores as floating-point numbers.
         typed: columns that the relation also has as their select uses them, by names in lower case, and the names
             of these copies.

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 
 from contracts.canonical import readable_json
 from contracts.comparison.change import Comparison
-from contracts.comparison.contract_changes import compare
+from contracts.comparison.changes import compare
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.contract.semantic_version import read_version

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from privacy.ledger.journal.signing import SeedKey
-from tasks.storage.workspace.keys import refusal, write_secret
-from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
+from tasks.storage.workspace.keys import KeyKind, KeyPlace, refusal, write_secret
 
 NAME: Final = "signing.pem"
 _SHORTEST: Final = 12

@@ -8,8 +8,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from privacy.ledger.journal.signing import SeedKey
-from tasks.storage.workspace.keys import read_key, refusal, write_secret
-from tasks.storage.workspace.signing_keys import KeyKind, KeyPlace
+from tasks.storage.workspace.keys import KeyKind, KeyPlace, read_key, refusal, write_secret
 
 NAME: Final = "signing.key"
 

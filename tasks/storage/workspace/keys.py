@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from contracts.errors import Finding, Refused
+from contracts.plug_ins import PlugInAway, absent_extension, find, names
+
+if TYPE_CHECKING:
+    from privacy.ledger.journal.signing import SecretKey
 
 
 class WorkspaceRefused(Refused):
@@ -58,7 +66,7 @@ def public_half(seed: bytes, name: str | None) -> str:
     Raises:
         WorkspaceRefused: no key can have this name.
     """
-    from privacy.ledger.journal.signed_note import MalformedNote
+    from privacy.ledger.journal.notes import MalformedNote
     from privacy.ledger.journal.signing import Signer
 
     try:
@@ -102,3 +110,203 @@ def read_key(path: Path) -> bytes:
     if len(key) != 32:
         raise refusal(str(path), "key", f"{len(key)} bytes", "the 32 bytes that `sudare init` made", "restore it")
     return key
+
+
+# --- Where the signing key lies.
+
+
+SECRET: Final = "SUDARE_SIGNING_SECRET"
+"""The environment variable with the passphrase or PIN, where `secret_env` names no other."""
+FILE_KEY: Final = "file"
+
+
+@dataclass(frozen=True)
+class KeyPlace:
+    """Where a signing key lies.
+
+    Args:
+        kind: one of `KINDS`.
+        values: what the kind needs to find it: `file`, `library`, `token`, `key`, `uri`.
+        keys: the workspace's private folder of keys; a relative `file` is meant from there.
+        settings: sudare.toml, which errors name.
+        environment: the process's variables.
+        secret_env: the one of them with the passphrase or PIN.
+    """
+
+    kind: str
+    values: Mapping[str, str]
+    keys: Path
+    settings: Path
+    environment: Mapping[str, str] = field(repr=False)
+    secret_env: str = SECRET
+
+    def value(self, name: str) -> str:
+        """Return what sudare.toml says.
+
+        Raises:
+            WorkspaceRefused: it says nothing.
+        """
+        told = self.values.get(name, "")
+        if not told:
+            what = f'signer.{name}, which a key of kind "{self.kind}" needs'
+            raise refusal(str(self.settings), f"signer.{name}", "nothing", what, f'write [signer] {name} = "..."')
+        return told
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the environment has the passphrase or PIN, or the kind needs none."""
+        return not kind_of(self).secret or bool(self.environment.get(self.secret_env))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What makes it another place than others of this process."""
+        return self.kind, str(self.keys), *(f"{name}={value}" for name, value in sorted(self.values.items()))
+
+
+@dataclass(frozen=True)
+class KeyKind:
+    """A kind of place; packages register theirs as `sudare.key_places`.
+
+    Args:
+        open_key: opens the key, with the secret where the kind needs one; refuses where it is not there, or the
+            secret is wrong.
+        create_key: makes a new key where there is none; refuses where there is one already, or none can be made.
+        secret: what a person is asked for, such as "PIN of the token"; empty where the kind needs no secret.
+    """
+
+    open_key: Callable[[KeyPlace, str | None], SecretKey]
+    create_key: Callable[[KeyPlace, str | None], SecretKey]
+    secret: str = ""
+
+
+GROUP: Final = "sudare.key_places"
+KINDS: Final[Mapping[str, str]] = {
+    FILE_KEY: "tasks.storage.workspace.key_file:KIND",
+    "encrypted_file": "tasks.storage.workspace.encrypted_key:KIND",
+}
+"""The kinds of the core; each is loaded when a key of the kind is opened."""
+
+_open: dict[tuple[str, ...], SecretKey] = {}
+
+
+def kind_of(place: KeyPlace) -> KeyKind:
+    """Return the kind of a place; its module is loaded.
+
+    Raises:
+        WorkspaceRefused: no such kind is installed.
+    """
+    registered = find(GROUP, KINDS, place.kind)
+    if registered is None:
+        raise _unknown_kind(place.settings, "signer", place.kind)
+    try:
+        found: KeyKind = registered.load(KeyKind)
+    except PlugInAway as error:
+        raise refusal(str(place.settings), "signer.kind", error.found, error.allowed, error.remedy) from None
+    return found
+
+
+def opened(place: KeyPlace) -> SecretKey | None:
+    """Return the key of a place that is open in this process already."""
+    return _open.get(place.identity)
+
+
+def open_key(place: KeyPlace, ask: Callable[[str], str] | None = None) -> SecretKey:
+    """Open the key of a place, once a process.
+
+    Args:
+        place: where it lies.
+        ask: asks a person for the secret; without it the environment alone is looked at.
+    Raises:
+        WorkspaceRefused: the key is not there, or the secret is wrong or missing.
+    """
+    if (known := opened(place)) is None:
+        kind = kind_of(place)
+        known = kind.open_key(place, secret_for(place, ask) if kind.secret else None)
+        _open[place.identity] = known
+    return known
+
+
+def close_key(place: KeyPlace) -> None:
+    """Forget the open key of a place: it was changed there."""
+    _open.pop(place.identity, None)
+
+
+def secret_for(place: KeyPlace, ask: Callable[[str], str] | None) -> str:
+    """Return the passphrase or PIN: of the environment, else what a person types.
+
+    Raises:
+        WorkspaceRefused: there is neither.
+    """
+    told = place.environment.get(place.secret_env, "")
+    if not told and ask is not None:
+        told = ask(kind_of(place).secret)
+    if not told:
+        allowed = "the passphrase or PIN that opens the signing key"
+        remedy = f"type it at the terminal, or set {place.secret_env} for this command; then give the command again"
+        raise refusal("the environment", place.secret_env, "nothing", allowed, remedy)
+    return told
+
+
+def key_place(
+    keys: Path, settings: Path, values: Mapping[str, str], environment: Mapping[str, str], table: str = "signer"
+) -> KeyPlace:
+    """Read where the signing key lies.
+
+    Args:
+        keys: the workspace's folder of keys.
+        settings: sudare.toml.
+        values: its settings by table and key.
+        environment: the process's variables.
+        table: `signer`, or `next_signer` for the one that `sudare keys rotate` changes to.
+    Raises:
+        WorkspaceRefused: an unknown kind.
+    """
+    told = {name.partition(".")[2]: value for name, value in values.items() if name.partition(".")[0] == table}
+    kind = told.pop("kind", "") or FILE_KEY
+    if kind not in KINDS and find(GROUP, KINDS, kind) is None:
+        raise _unknown_kind(settings, table, kind)
+    secret_env = told.pop("secret_env", "") or SECRET
+    return KeyPlace(
+        kind, {name: value for name, value in told.items() if value}, keys, settings, environment, secret_env
+    )
+
+
+def _unknown_kind(settings: Path, table: str, kind: str) -> WorkspaceRefused:
+    extension = absent_extension(GROUP, kind)
+    if extension is not None:
+        found = f"{kind}, which needs the extension {extension}: it is not installed"
+        return refusal(str(settings), f"{table}.kind", found, ", ".join(KINDS), f"install Sudare with {extension}")
+    return refusal(str(settings), f"{table}.kind", repr(kind[:60]), ", ".join((*KINDS, *names(GROUP))), "correct it")
+
+
+# --- The table `[signer]` in sudare.toml, as commands change it.
+
+
+_HEADER: Final = re.compile(r"^\s*\[([A-Za-z0-9_.-]+)\]")
+
+
+def replace_signer(file: Path, values: Mapping[str, str]) -> None:
+    """Write another table `[signer]`, and take `[next_signer]` away; the file appears whole or stays as it is.
+
+    Args:
+        file: sudare.toml.
+        values: the keys of the new table; without values there is none.
+    """
+    lines, kept, within = file.read_text(encoding="utf-8").splitlines(keepends=True), [], ""
+    for line in lines:
+        header = _HEADER.match(line)
+        within = header[1] if header else within
+        if within not in {"signer", "next_signer"}:
+            kept.append(line)
+    text = "".join(kept).rstrip("\n") + "\n"
+    if values:
+        text += "\n[signer]\n" + "".join(f"{key} = {_quoted(value)}\n" for key, value in values.items())
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
+
+
+def _quoted(value: str) -> str:
+    """Write a text as TOML does."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -8,30 +8,34 @@ can the same run go on.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import secrets
 import shutil
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from contracts.errors import Finding, GateBroken, Refused, SudareError
-from privacy.ledger.errors import DrawsGone
+from privacy.ledger.entries import DrawsGone
 from tasks.storage.workspace.keys import refusal
+
+if TYPE_CHECKING:
+    from privacy.counting_engine import CountingEngine
+    from privacy.ledger.ledger import Ledger
+
 
 ERROR_LOG = "error.private.log"
 SNAPSHOT_STEM = "snapshot"
 SPILL, FETCHED = "spill", "fetched"
 _LOOKS, _LOOK_SECONDS = 4, 0.05
 
-if TYPE_CHECKING:
-    from privacy.counting_engine import CountingEngine
-    from privacy.ledger.ledger import Ledger
 
 ResultT = TypeVar("ResultT")
 
@@ -279,3 +283,137 @@ def _lock(path: Path) -> int:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
+
+
+# --- Which scheduled runs have a process that lives.
+
+
+Sign = Literal["lives", "died", "no sign"]
+
+
+@contextmanager
+def alive(folder: Path, name: str) -> Iterator[None]:
+    """Show inside the block that this process works at something.
+
+    Args:
+        folder: a private folder that all workers share.
+        name: of what it works at.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / name
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def note_end(folder: Path, name: str, said: str, code: int) -> None:
+    """Note how something ended, for whoever started its process.
+
+    Args:
+        folder: as of `alive`.
+        name: of what ended.
+        said: in a line; public things only.
+        code: the exit code that it stands for.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = folder / f".{name}.end"
+    partial.write_text(f"{code} {said}", encoding="utf-8")
+    partial.replace(folder / f"{name}.end")
+
+
+def take_end(folder: Path, name: str) -> tuple[str, int] | None:
+    """Return what was noted of an end, and its exit code, and forget it; None where nothing was."""
+    path = folder / f"{name}.end"
+    try:
+        code, _, said = path.read_text(encoding="utf-8").partition(" ")
+        path.unlink()
+        return said, int(code)
+    except (OSError, ValueError):
+        return None
+
+
+def sign_of_life(folder: Path, name: str) -> Sign:
+    """Say whether a process works at something, or did and died before its end; no sign, if none began."""
+    try:
+        descriptor = os.open(folder / name, os.O_RDWR)
+    except OSError:
+        return "no sign"
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return "lives"
+    finally:
+        os.close(descriptor)
+    return "died"
+
+
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[bool]:
+    """Yield whether this process alone is inside the block now."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+# --- How the last attempt at each release ended.
+
+
+BEGUN: Final = "begun"
+PUBLISHED: Final = "published"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The last attempt at a release.
+
+    Args:
+        at: when it began or ended, UTC.
+        ended: `begun` while it runs, or where it was killed; `published`; or the kind of the error that ended it.
+        fields: what the error is about, by name.
+        charge: status of the run's charge when it ended; None for no charge.
+    """
+
+    at: str
+    ended: str
+    fields: tuple[str, ...] = ()
+    charge: str | None = None
+
+
+def note_attempt(folder: Path, release: str, ended: str, *, error: BaseException | None, charge: str | None) -> None:
+    """Write down how an attempt stands; it replaces the note of the one before, whole.
+
+    Args:
+        folder: the workspace's private folder of notes.
+        release: name of the product.
+        ended: see `Attempt`.
+        error: what ended it, if an error did.
+        charge: status of the run's charge.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fields = tuple(sorted({finding.field for finding in error.findings})) if isinstance(error, Refused) else ()
+    attempt = Attempt(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), ended, fields, charge)
+    partial = folder / f".{release}.{secrets.token_hex(4)}"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(attempt), file)
+    partial.replace(folder / f"{release}.json")
+
+
+def last_attempt(folder: Path, release: str) -> Attempt | None:
+    """Return the last attempt at a release; None where there was none, or its note cannot be read."""
+    try:
+        told = json.loads((folder / f"{release}.json").read_text(encoding="utf-8"))
+        return Attempt(**{**told, "fields": tuple(told["fields"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from tasks.records.model.release_statement import Manifest
-from tasks.verification.data_files.file_shapes import check_shapes
-from tasks.verification.data_files.parquet_footer import check_footers
-from tasks.verification.data_files.part_checks import check_parts
-from tasks.verification.data_files.rewriting import check_written
-from tasks.verification.files.version_folder import VersionFolder
+from tasks.records.model.manifest import Manifest
+from tasks.verification.data_files.parquet_footer import check_footers, check_parts
+from tasks.verification.data_files.rewriting import check_shapes, check_written
+from tasks.verification.files.folder import VersionFolder
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.product_checks import ProductChecks
 

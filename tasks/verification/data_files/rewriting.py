@@ -10,26 +10,38 @@ compression are ours, and the file is hardly longer.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from contracts.contract.spreadsheet import Formulas
+from contracts.contract.column import Cells
+from contracts.contract.labels import Formulas
 from contracts.errors import Finding
+from privacy.classifiers.safetensors import from_safetensors
 from tasks.records.files.csv_rows import write_csv
 from tasks.records.files.part_names import PIECE, parts_among
-from tasks.records.files.tidy_tables import index_type
-from tasks.records.model.release_statement import Manifest
-from tasks.records.model.version_statements import RecordTerms
+from tasks.records.files.synthetic_files import type_name
+from tasks.records.files.tidy_tables import Tidy, index_type
+from tasks.records.model.manifest import Manifest
+from tasks.records.model.version_statements import DataFileStatement, RecordTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.draw_checks import FileForm
-from tasks.verification.files.table_files import UNREADABLE
-from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.files.folder import OpenFiles, VersionFolder
+from tasks.verification.files.table_files import (
+    UNREADABLE,
+    ColumnArrays,
+    Types,
+    check_form,
+    check_weight,
+    open_parquet,
+)
 from tasks.verification.product_checks import ProductChecks
 
 ROOM: Final = "the file has room for what nobody declared: take its values, and ask the publisher what else it holds"
@@ -263,3 +275,116 @@ def _check_csv(data: bytes, table: bytes, name: str, *, formulas: Formulas | Non
     if len(lines) == len(expected):
         return []
     return [Finding(printable(name), "lines", str(len(lines) - 1), f"{len(expected) - 1}, and no more", ROOM)]
+
+
+# --- Rows and columns of each data file, as the record states them, held against the file itself.
+
+
+_OTHER: Final = "the record describes another file: go by the file"
+_LISTS: Final = ("measurements/choices.json", "measurements/statistics.json")
+_Shape = tuple[int, tuple[tuple[str, str], ...]]
+
+
+def check_shapes(
+    folder: VersionFolder, manifest: Manifest, sound: frozenset[str], record: RecordTerms, *, where: str
+) -> Iterator[Finding]:
+    """Compare the stated rows and columns of each data file with those that it has.
+
+    Args:
+        folder: the version.
+        manifest: its files.
+        sound: those whose checksum holds; others are named by other checks.
+        record: the record.
+        where: its file name.
+    """
+    stated = {file.path: file for file in record.files}
+    for name in sorted(stated.keys() & manifest.files.keys() & sound):
+        findings: list[Finding] = []
+        found = _shape(OpenFiles(folder, manifest, sound), stated[name], stated, findings)
+        yield from findings
+        told = stated[name].rows, tuple((column.name, column.type) for column in stated[name].columns)
+        for what, said, real in zip(("rows", "columns"), told, found or told, strict=True):
+            if said != real:
+                at = printable(f"files, {name}: {what}")
+                yield Finding(where, at, shown(said), f"{shown(real)}, as the file has", _OTHER)
+
+
+def _shape(
+    files: OpenFiles,
+    file: DataFileStatement,
+    stated: dict[str, DataFileStatement],
+    findings: list[Finding],
+) -> _Shape | None:
+    """Return rows and columns of a file; None where it cannot be read, which is a finding of its own."""
+    name = file.path
+    if name.endswith(".csv"):  # its rows are compared with those of the Parquet file beside it
+        beside = stated.get(f"{name.removesuffix('.csv')}.parquet")
+        return None if beside is None else (beside.rows, tuple((each.name, each.type) for each in beside.columns))
+    if name.endswith(".parquet"):
+        data = files.read(name, findings)
+        return None if data is None else _of_parquet(data, name, findings)
+    if name in _LISTS:
+        data = files.read(name, findings)
+        listed: Any = None if data is None else json.loads(data)
+        return (len(listed), ()) if isinstance(listed, list) else None
+    if name.endswith(".safetensors"):
+        data = files.read(name, findings)
+        return None if data is None else (sum(array.size for array in from_safetensors(data)[0].values()), ())
+    return 1, ()
+
+
+def _of_parquet(data: bytes, name: str, findings: list[Finding]) -> _Shape | None:
+    try:
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            columns = tuple((field.name, type_name(field.type)) for field in file.schema_arrow)
+            return file.metadata.num_rows, columns
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        findings.append(Finding(printable(name), "the file", printable(str(error)), "a whole Parquet file", _OTHER))
+        return None
+
+
+# --- A dense table whose file is, byte for byte, the one that this code writes of its values.
+
+
+def exact_values(
+    data: bytes, *, sha256: str, cells: Cells, clique: Sequence[str], values: Types, marks: Mapping[str, str]
+) -> ColumnArrays | None:
+    """Return the values of a file that is written exactly as this code writes them.
+
+    Args:
+        data: bytes of a Parquet file.
+        sha256: their digest (hex).
+        cells: gives the labels.
+        clique: the columns of labels.
+        values: Arrow type of each column after these.
+        marks: what the file says of where it comes from.
+    Returns:
+        By column, one value a row; None where the file is another, or cannot be read.
+    """
+    try:
+        with open_parquet(data, clique) as file:
+            rows = cells.cells(clique)
+            form = check_form(file.schema_arrow, file.metadata.num_rows, "", clique, values, expected=(rows, ""))
+            if form or check_weight(data, file.metadata, "", cells, clique, values, rows=rows):
+                return None
+            found = _read(file, values, rows)
+    except UNREADABLE:
+        return None
+    if found is None or Tidy(cells, tuple(clique), found).digest(marks) != sha256:
+        return None
+    return found
+
+
+def _read(file: pa.parquet.ParquetFile, values: Types, rows: int) -> ColumnArrays | None:
+    """Read columns of numbers, one row group after the other; None where a value is missing."""
+    found = {name: np.empty(rows, dtype=np.dtype(kind)) for name, kind in values.items()}
+    start = 0
+    for group in range(file.num_row_groups):
+        table = file.read_row_group(group, columns=list(values))
+        for name, array in found.items():
+            column = table.column(name)
+            if column.null_count or start + len(column) > rows:
+                return None
+            array[start : start + len(column)] = column.to_numpy()
+        start += table.num_rows
+    return found if start == rows else None

@@ -18,8 +18,8 @@ from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
 from contracts.release.tables.levels import Level, levels_of, table_cells
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace, event_from_json
-from privacy.marginals.coarsening import coarsening
-from privacy.refine.total import draws_total
+from privacy.marginals.counts import coarsening
+from privacy.refine.tables import draws_total
 from tasks.records.model.version_statements import DrawStatement, Replay, ReplayTerms
 from tasks.records.strict_json import printable, shown
 from tasks.verification.inclusion import JournalledRun

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.errors import Finding, SudareError
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import PrivacyEvent
 from tasks.records.files import part_names
 from tasks.records.model.version_statements import FittedDraw
-from tasks.verification.files.version_folder import OpenFiles
+from tasks.verification.files.folder import OpenFiles
 
 UNDERSTATED: Final = "the stated loss does not follow from the contract: do not rely on the claimed guarantee"
 SHARE: Final = 0.001

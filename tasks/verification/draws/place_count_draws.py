@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.grant.queries.place_counts import PlaceCountQuery
-from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.marginal import NOISY
 from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.strict_json import printable
 from tasks.verification.draws.charged_noise import MOST_MOVES

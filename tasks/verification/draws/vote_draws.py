@@ -16,7 +16,7 @@ from contracts.errors import Finding
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.votes import VoteQuery
 from privacy.learning.candidates import MOST_CANDIDATES
-from tasks.records.draws.count_form import NOISY
+from tasks.records.draws.marginal import NOISY
 from tasks.records.draws.votes import VoteDraw
 from tasks.records.strict_json import printable, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES

@@ -1,4 +1,4 @@
-"""Reading arrays of whole numbers strictly, as `tasks.records.files.array_file` writes them; only signed bytes."""
+"""Reading arrays of whole numbers strictly, as `tasks.records.files.write` writes them; only signed bytes."""
 
 from __future__ import annotations
 

@@ -15,15 +15,133 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
-from contracts.contract.spreadsheet import Formulas
+from contracts.contract.contract import Contract
+from contracts.contract.labels import Formulas, LabelColumn
 from contracts.errors import Finding
+from contracts.release.product_kinds import product_kinds
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.marginals.count_noise import half_width
+from privacy.refine.tables import Coarser, Refined
 from tasks.records.files.csv_rows import read_csv
-from tasks.records.files.label_arrays import Beside, label_types, plain_texts
+from tasks.records.files.label_arrays import Beside, first_other_row, label_array, label_types, plain_texts
+from tasks.records.model.record_kinds import ACROSS, kind_of
+from tasks.records.model.version_statements import RecordTerms
 from tasks.records.strict_json import printable, shown
-from tasks.verification.files.label_checks import check_beside
 from tasks.verification.files.parquet_pages import unpacked_size
-from tasks.verification.files.suppressed_cells import filled
-from tasks.verification.refinement_replay import first_difference, label_codes
+from tasks.verification.record_identity import OTHER
+from tasks.verification.refinement_replay import CONFIDENCE, first_difference, label_codes
+
+# --- The columns of refined tables; missing counts of suppressed cells stand for "below the threshold".
+
+
+SUPPRESSED: Final = "suppressed"
+_MISMATCH: Final = "the file does not say clearly which cells are suppressed: do not use it"
+
+
+def marks_of(mark: int, event: DiscreteLaplace | DiscreteGaussian) -> dict[str, int]:
+    """Return what stands for a missing value, by column: what the censored noisy number leads to.
+
+    Args:
+        mark: the number of a suppressed cell: threshold - 1 of a count, 0 of sums.
+        event: its noise.
+    """
+    width = half_width(event, CONFIDENCE)
+    return {"noisy": mark, "count": mark, "lower": mark - width, "upper": mark + width}
+
+
+def filled(table: Any, where: str, marks: Mapping[str, int]) -> tuple[Any, list[Finding]]:
+    """Check that values are missing exactly in the suppressed cells, and put the marks there.
+
+    Args:
+        table: an Arrow table with a column `suppressed`.
+        where: the file's name.
+        marks: what stands for a missing value, by column; columns that the table has not are left out.
+    Returns:
+        tuple: the table without missing values, and a finding for each column that is missing in other cells.
+    """
+    gone = np.asarray(pc.fill_null(table.column(SUPPRESSED), False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    findings = []
+    for name in [name for name in table.schema.names if name in marks]:
+        column = table.column(name)
+        missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        rows = np.flatnonzero(missing != gone)
+        if rows.size:
+            row = int(rows[0])
+            found, allowed = ("no value", "a value") if missing[row] else ("a value", "none")
+            state = "suppressed" if gone[row] else "not suppressed"
+            field = f"column {printable(name)}, row {row + 1}"
+            findings.append(Finding(where, field, found, f"{allowed}: the cell is {state}", _MISMATCH))
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pc.fill_null(column, pa.scalar(marks[name], column.type)))
+    return table, findings
+
+
+def expected_columns(refined: Refined | Coarser) -> dict[str, NDArray[Any]]:
+    """Return the columns that a refined table must have, one value a row."""
+    columns: dict[str, NDArray[Any]] = {
+        "count": refined.values,
+        "lower": refined.intervals.lower,
+        "upper": refined.intervals.upper,
+    }
+    if isinstance(refined, Refined) and refined.suppressed is not None:
+        columns[SUPPRESSED] = refined.suppressed
+    return {name: array.reshape(-1) for name, array in columns.items()}
+
+
+# --- Columns beside labels.
+
+
+_OTHER_LABELS: Final = "the file says another thing of a label than the contract: do not use it"
+
+
+def check_labels(record: RecordTerms, contract: Contract, *, where: str) -> list[Finding]:
+    """Refuse, as the spec's reader does, columns beside labels where the files can have none.
+
+    Args:
+        record: the record; its product was read.
+        contract: its contract.
+        where: the record's file name.
+    """
+    if record.replay.labels is None:
+        return []
+    kind = kind_of(record)
+    if kind == ACROSS:
+        found, allowed = "columns, across sites", "nothing: what is made across sites has labels alone"
+        return [Finding(where, "replay.labels", found, allowed, OTHER)]
+    from contracts.release.spec_checks import label_problems  # with all that reads specs, for the few that need it
+
+    product = product_kinds()[kind].load("spec").model_validate(record.replay.product)
+    return [
+        Finding(where, "replay.labels", printable(problem.found), printable(problem.allowed), OTHER)
+        for _, problem in label_problems(product, contract)
+    ]
+
+
+def check_beside(table: Any, where: str, beside: Sequence[LabelColumn], codes: NDArray[np.int64]) -> list[Finding]:
+    """Check the columns beside the labels of one column, row by row.
+
+    Args:
+        table: what was read.
+        where: the file's name.
+        beside: what must stand beside each label.
+        codes: of each row the place of its label, from 0.
+    """
+    findings = []
+    for column in beside:
+        expected = label_array(column, codes)
+        row = first_other_row(table.column(column.name), expected)
+        if row is not None:
+            found, allowed = (_shown(each[row].as_py()) for each in (table.column(column.name), expected))
+            field = f"column {printable(column.name)}, row {row + 1}"
+            findings.append(
+                Finding(where, field, found, f"{allowed}, as the contract says of the label", _OTHER_LABELS)
+            )
+    return findings
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else printable(str(value))
+
 
 ColumnArrays = Mapping[str, NDArray[Any]]
 Types = Mapping[str, str]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from privacy.accounting.events import PrivacyEvent
-from tasks.records.model.synthetic_statements import DrawsRecord
+from tasks.records.model.version_statements import DrawsRecord
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import check_draws
 from tasks.verification.draws.draw_checks import FittedMeaning

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from contracts.contract.column import Cells
 from contracts.contract.decoding import DecodedForm, Decoder
 from contracts.release.tables.levels import levels_of, table_cells
-from contracts.release.tables.table_form import data_marks, measurement_marks
+from contracts.release.tables.tables import data_marks, measurement_marks
 from privacy.generators.rows import PIECE_ROWS
-from tasks.records.model.synthetic_statements import DrawsReplay, SyntheticReplay
-from tasks.records.model.version_statements import Replay
+from tasks.records.model.version_statements import DrawsReplay, Replay, SyntheticReplay
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning
 from tasks.verification.fitted_meaning import SyntheticMeaning, by_kind, modifier_checks
 from tasks.verification.table_meaning import TOTAL_MEASUREMENTS, Meaning, total_files

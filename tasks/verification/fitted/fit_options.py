@@ -18,9 +18,9 @@ from pydantic import BaseModel, ValidationError
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import event_from_json
 from privacy.classifiers.trainer import ClassificationTask, Trainer
-from privacy.generators.resolved_options import non_default_options
-from tasks.records.draws.parameters import ParameterDraw
-from tasks.records.draws.training import TrainingDraw
+from privacy.generators.generator import non_default_options
+from tasks.records.draws.draws import TrainingDraw
+from tasks.records.draws.marginal import ParameterDraw
 from tasks.records.model.version_statements import FittedDraw
 from tasks.records.strict_json import printable
 from tasks.verification.record_identity import OTHER, differences
@@ -45,8 +45,7 @@ def check_options(
         written: the options that the product states.
         where: the record's file name.
     """
-    from privacy.generators.latent_options import TrainingOptions
-    from privacy.generators.training_budget import plan_of
+    from privacy.generators.latent import TrainingOptions, plan_of
 
     try:
         options = form.model_validate(written)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import Finding
+from privacy.generators.calibration import FitterRegistry
 from privacy.generators.generator import SynthesisTask
-from privacy.generators.registry import FitterRegistry
-from tasks.records.model.release_statement import Manifest
-from tasks.records.model.synthetic_statements import FittedRecord
+from tasks.records.model.manifest import Manifest
+from tasks.records.model.version_statements import FittedRecord
 from tasks.records.strict_json import printable
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import FileForm, FittedMeaning, PublishedValues
-from tasks.verification.files.version_folder import OpenFiles, VersionFolder
+from tasks.verification.files.folder import OpenFiles, VersionFolder
 from tasks.verification.fitted.drawn_checks import DrawnChecks
 from tasks.verification.fitted.file_forms import drawn_forms
 from tasks.verification.fitted.fit_options import options_on_word

@@ -14,11 +14,11 @@ from privacy.accounting.events import PrivacyEvent
 from tasks.records.model.draw_kinds import draw_checks
 from tasks.records.strict_json import printable
 from tasks.verification.draws.draw_checks import FittedMeaning
-from tasks.verification.files.version_folder import OpenFiles
+from tasks.verification.files.folder import OpenFiles
 from tasks.verification.fitted_meaning import by_kind
 
 if TYPE_CHECKING:
-    from tasks.records.model.synthetic_statements import DrawsReplay
+    from tasks.records.model.version_statements import DrawsReplay
 
 
 @dataclass(frozen=True)

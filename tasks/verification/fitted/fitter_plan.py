@@ -18,10 +18,8 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import Finding, SudareError
 from privacy.accounting.events import event_from_json
-from privacy.generators.fit_modifier import whole_fitter
-from privacy.generators.generator import CannotGenerate, Fitter, SynthesisTask
-from privacy.generators.registry import FitterRegistry
-from privacy.generators.resolved_options import non_default_options
+from privacy.generators.calibration import FitterRegistry, whole_fitter
+from privacy.generators.generator import CannotGenerate, Fitter, SynthesisTask, non_default_options
 from tasks.records.strict_json import printable, shown
 from tasks.verification.fitted.stand_in_grant import without_limit
 from tasks.verification.outcomes import RuleFindings

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
-from contracts.release.synthetic_modifiers import modifiers_of_model, named_parts
-from privacy.generators.decoder_model import DecoderModel
+from contracts.release.synthetic import modifiers_of_model, named_parts
+from privacy.generators.decoder import DecoderModel
 from privacy.generators.generator import Model
 from privacy.learning.written_statistics import close
 from tasks.records.strict_json import printable, shown

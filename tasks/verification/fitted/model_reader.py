@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contracts.errors import Finding, SudareError
-from contracts.release.synthetic_modifiers import asked_modifiers, modifiers_of_model, named_parts
+from contracts.release.synthetic import asked_modifiers, modifiers_of_model, named_parts
 from privacy.generators.generator import Model
-from privacy.generators.models import read_model
-from privacy.marginals.domain import CellDomain
-from tasks.records.model.synthetic_statements import ModelStatement
+from privacy.generators.rows import read_model
+from privacy.marginals.graph import CellDomain
+from tasks.records.model.version_statements import ModelStatement
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verification.fitted_meaning import SyntheticMeaning

@@ -1,4 +1,4 @@
-"""What a verification asks of a modifier of synthetic rows; its table: `contracts.release.synthetic_modifiers`."""
+"""What a verification asks of a modifier of synthetic rows; its table: `contracts.release.synthetic`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contracts.contract.decoding import Decoded, DecodedForm
 from contracts.contract.impossible_cells import Clique
 from contracts.errors import Finding
 from privacy.generators.generator import Model
-from tasks.records.model.synthetic_statements import ModelStatement, SyntheticRecord, SyntheticReplay
+from tasks.records.model.version_statements import ModelStatement, SyntheticRecord, SyntheticReplay
 from tasks.verification.draws.draw_checks import FileForm
 from tasks.verification.fitted_meaning import SyntheticMeaning
 

@@ -17,11 +17,10 @@ from pydantic import BaseModel, ValidationError
 from contracts.errors import Finding, SudareError
 from contracts.message import messages_to_json
 from privacy.accounting.events import PrivacyEvent
-from privacy.generators.fit_modifier import whole_fitter
+from privacy.generators.calibration import FittedPlan, whole_fitter
 from privacy.generators.generator import Fitted, Fitter, OutOfTime
-from privacy.generators.release_plan import FittedPlan
-from privacy.marginals.seeds import PostProcessingSeed
-from tasks.records.model.synthetic_statements import FittedReplay
+from privacy.marginals.portable import PostProcessingSeed
+from tasks.records.model.version_statements import FittedReplay
 from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
 from tasks.verification.draws.draw_checks import FittedMeaning, OtherDraw, PublishedValues

@@ -17,13 +17,11 @@ from privacy.accounting.events import PrivacyEvent
 from privacy.generators.generator import OutOfTime
 from privacy.grant.draw_replay import LOST
 from privacy.grant.queries.query import Progress, Query, Relation, ResultT, silent
-from privacy.learning.layout import row_layout
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows, row_layout
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import ParentRows, PrivateCounts
 from tasks.records.model.draw_kinds import draw_checks
-from tasks.records.model.synthetic_statements import FittedReplay
-from tasks.records.model.version_statements import FittedDraw
+from tasks.records.model.version_statements import FittedDraw, FittedReplay
 from tasks.records.strict_json import shown
 from tasks.verification.draws.draw_checks import FittedMeaning, OtherDraw, PublishedValues
 

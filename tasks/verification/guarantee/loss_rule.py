@@ -7,8 +7,7 @@ from typing import Final
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
 from tasks.verification.draws.charged_noise import MOST_MOVES
-from tasks.verification.guarantee.account_checks import check_accounts
-from tasks.verification.guarantee.claim_checks import check_amounts, check_claim
+from tasks.verification.guarantee.loss import check_accounts, check_amounts, check_claim
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.product_checks import ProductChecks
 

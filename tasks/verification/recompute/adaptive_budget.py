@@ -18,8 +18,7 @@ from typing import Any, Final
 from contracts.canonical import canonical_json
 from contracts.errors import Finding
 from tasks.records.strict_json import printable, shown
-from tasks.verification.recompute.effort import exact_sum
-from tasks.verification.recompute.event_forms import NotRecomputable, read_event
+from tasks.verification.recompute.event_forms import NotRecomputable, exact_sum, read_event
 
 BUDGETS: Final = ("zero_concentrated", "pure")
 _OVERDRAWN: Final = "more was drawn than was charged: the loss is larger than the account was told"

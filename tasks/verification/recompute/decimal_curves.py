@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Final
 
-from tasks.verification.recompute.effort import DECIMAL_FUNCTION, spend
+from tasks.verification.recompute.event_forms import DECIMAL_FUNCTION, spend
 
 _SUMMED_POINTS: Final = 4096
 _FIFTY: Final = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)

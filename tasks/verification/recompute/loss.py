@@ -17,13 +17,14 @@ from functools import cache
 from typing import Any, Final
 
 from tasks.verification.recompute.decimal_curves import SampledGaussian, bounded_range, laplace, two_points
-from tasks.verification.recompute.effort import exact_sum, spend
 from tasks.verification.recompute.event_forms import (
     NotRecomputable,
+    exact_sum,
     positive,
     probability,
     read_event,
     registered_form,
+    spend,
 )
 
 __all__ = ["NotRecomputable", "Recomputed", "recompute", "recompute_cap", "recompute_failure", "set_aside"]

@@ -28,8 +28,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.verification.recompute.effort import exact_sum, spend
-from tasks.verification.recompute.event_forms import NotRecomputable, read_event
+from tasks.verification.recompute.event_forms import NotRecomputable, exact_sum, read_event, spend
 
 _Complex = NDArray[np.complex128]
 _Curve = Callable[[_Complex], _Complex]

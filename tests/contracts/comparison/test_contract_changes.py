@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.comparison.change import Comparison
-from contracts.comparison.contract_changes import compare
+from contracts.comparison.changes import compare
 from tests.contracts.samples import loaded
 
 UNIT = "unit: {kind: row, scope: block}"

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract.bin_contents import MOST_WEIGHT, BinContents
 from contracts.contract.contract import Contract
-from contracts.contract.decoding import Decoder
+from contracts.contract.decoding import MOST_WEIGHT, BinContents, Decoder
 from contracts.contract.odcs import load_contract
 from tests.worlds.tables import contract_yaml, property_yaml
 

@@ -8,10 +8,9 @@ import duckdb
 import polars as pl
 import pytest
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contradictions import check_names
-from contracts.sql.encoding import encode_select
-from contracts.sql.violations import violation_sql
+from contracts.contract.contract import checks
+from contracts.contract.terms import check_names
+from contracts.sql.encoding import encode_select, violation_sql
 from tests.contracts.samples import column, contract_of, loaded
 
 ID = ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}")

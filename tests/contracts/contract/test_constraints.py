@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from contracts.contract import impossible_cells
-from contracts.contract.constraints import Constraint, order_pairs
 from contracts.contract.contract import Contract
 from contracts.contract.impossible_cells import some_row_possible
 from contracts.contract.odcs import load_contract
+from contracts.contract.terms import Constraint, order_pairs
 from tests.contracts.samples import contract_findings, write
 
 HEAD = """\

@@ -134,13 +134,13 @@ def test_a_changed_copy_has_a_digest_of_its_own() -> None:
 
 
 LIGHT = (
-    "contracts.contract.check_terms",
+    "contracts.contract.contract",
     "contracts.contract.contract",
     "contracts.contract.odcs",
     "contracts.release.spec",
     "contracts.release.spec_checks",
     "contracts.sql.encoding",
-    "contracts.sql.selection",
+    "contracts.sql.select",
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 from contracts.contract.column import LogicalType
 from contracts.contract.odcs import load_contract
 from contracts.domains.kinds import domain_class
-from contracts.sql.selection import check_select
+from contracts.sql.select import check_select
 from tests.contracts.samples import contract_findings, replaced, write
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "contracts.md").read_text()

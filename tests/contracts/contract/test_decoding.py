@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from contracts.contract.bin_contents import below
 from contracts.contract.contract import Contract
-from contracts.contract.decoding import ROUNDS, Decoded, Decoder, too_fine
+from contracts.contract.decoding import ROUNDS, Decoded, Decoder, below, too_fine
 from contracts.contract.odcs import load_contract
 from contracts.sql.encoding import encode_select
-from tasks.records.files.row_arrays import arrow_array
+from tasks.records.files.write import arrow_array
 from tests.contracts.contract.test_constraints import contract as stays
 from tests.contracts.samples import write
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from contracts.comparison.contract_changes import compare
-from contracts.contract.derivation import Derivation, value_range, value_step
+from contracts.comparison.changes import compare
+from contracts.contract.linked_tables import Derivation, value_range, value_step
 from contracts.errors import ContractRefused
 from tests.worlds.linked_tables import contract_text, linked_contract, linked_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.label_columns import label_columns
+from contracts.contract.labels import label_columns
 from contracts.contract.odcs import load_contract
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from contracts.comparison.contract_changes import compare
+from contracts.comparison.changes import compare
 from contracts.contract.contract import Contract
-from contracts.contract.flattening import rows_per_unit
+from contracts.contract.linked import rows_per_unit
 from contracts.errors import ContractRefused
 from tests.worlds.linked_tables import (
     CATEGORIES,

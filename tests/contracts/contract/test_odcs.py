@@ -8,8 +8,7 @@ import pytest
 
 from contracts.contract.odcs import load_contract
 from contracts.domains.categories import CategoryDomain, MappingDomain
-from contracts.domains.dates import DateDomain
-from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.ordered import DateDomain, DecimalDomain, IntegerDomain
 from contracts.errors import ContractRefused
 from tests.contracts.samples import CONTRACT, contract_findings, line_of, loaded, replaced, write
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from contracts.comparison.contract_changes import compare
+from contracts.comparison.changes import compare
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.contract.spreadsheet import is_formula, neutralised, restored
+from contracts.contract.labels import is_formula, neutralised, restored
 
 LABELS = st.text(alphabet="'=+-@＝1a, ", max_size=6)
 

@@ -10,10 +10,10 @@ import duckdb
 import ibis
 import pytest
 
-from contracts.domains.dates import DateDomain
+from contracts.domains.lattice import MISSING
+from contracts.domains.ordered import DateDomain
 from contracts.domains.portable_cell import PortableCell
-from contracts.domains.value_bins import BinTree, bin_ends, bin_tree
-from contracts.domains.value_lattices import MISSING
+from contracts.domains.trees import BinTree, bin_ends, bin_tree
 
 FIRST, LAST = date(2023, 11, 15), date(2024, 3, 1)
 TERMS: dict[str, Any] = {"kind": "date", "bounds": [FIRST, LAST], "provenance": {"kind": "declared"}}

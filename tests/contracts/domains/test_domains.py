@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from contracts.domains.calendar_periods import Granularity, count_periods, period_index, period_label, periods
-from contracts.domains.dates import DateDomain
-from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.ordered import DateDomain, DecimalDomain, IntegerDomain
 from tests.contracts.samples import column
 
 GRANULARITIES: list[Granularity] = ["day", "week", "month", "quarter", "year"]

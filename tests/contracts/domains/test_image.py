@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
-from contracts.contract.contract import Contract
-from contracts.contract.contradictions import check_names, contradictions
-from contracts.contract.privacy_terms import PrivacyTerms
+from contracts.contract.contract import Contract, checks
+from contracts.contract.terms import PrivacyTerms, check_names, contradictions
 from contracts.domains.image import ImageDomain
 from contracts.domains.kinds import Domain
 

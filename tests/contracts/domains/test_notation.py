@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from contracts.comparison.contract_changes import compare
+from contracts.comparison.changes import compare
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
-from contracts.domains.notation import NumberNotation
-from contracts.domains.time_zones import TIME_ZONES
+from contracts.domains.notation import TIME_ZONES, NumberNotation
 from tests.contracts.engine import in_numbers
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.test_storage_types import DAYS, NUMBERS, read, stored

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from pydantic import ValidationError
 
-from contracts.contract import spreadsheet
+from contracts.contract import labels as spreadsheet
 from contracts.domains.text import NO_KEY, SPLIT, KeyColumn, TextDomain
 from tests.contracts.samples import column, contract_of
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from contracts.domains.addends import addend_problems
 from contracts.domains.domain import DeclaredDomain
-from contracts.domains.numbers import DecimalDomain, IntegerDomain
-from contracts.domains.value_bins import MOST_LEAVES, BinTree, bin_ends, bin_tree
+from contracts.domains.ordered import DecimalDomain, IntegerDomain
+from contracts.domains.trees import MOST_LEAVES, BinTree, bin_ends, bin_tree
 
 TERMS: dict[str, Any] = {"nulls": {"policy": "category"}, "provenance": {"kind": "declared"}}
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.contract.contract import Column
-from contracts.domains.numbers import NumberDomain
-from contracts.domains.value_lattices import MISSING, WIDEST, ValueLattice, lattice_problems, offset_of, usual_step
+from contracts.domains.lattice import MISSING, WIDEST, ValueLattice, lattice_problems, offset_of, usual_step
+from contracts.domains.ordered import NumberDomain
 from contracts.domains.value_sql import identifier
 from contracts.sql.encoding import encode_select
 from tests.contracts.engine import connected

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from contracts.domains.value_lattices import ValueLattice, lattice_problems
-from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.domains.addends import ValueMagnitudes
+from contracts.domains.lattice import ValueLattice, lattice_problems
 
 STEPS = some.sampled_from([Decimal("0.01"), Decimal("0.5"), Decimal(1), Decimal(250)])
 

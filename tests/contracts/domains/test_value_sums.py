@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.domains.value_lattices import WIDEST, ValueLattice
-from contracts.domains.value_sums import LoneSum, ValueMoments, form_problems, may_stand_alone, moments_of
+from contracts.domains.addends import LoneSum, ValueMoments, form_problems, may_stand_alone, moments_of
+from contracts.domains.lattice import WIDEST, ValueLattice
 
 
 def lattice(low: str, high: str, step: str = "1", *, missing: bool = False) -> ValueLattice:

@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import (
-    MOST_LEVELS,
-    MOST_NUMBERS,
-    ValueTree,
-    resolution_problems,
-    usual_resolution,
-)
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import MOST_LEVELS, MOST_NUMBERS, ValueTree, resolution_problems, usual_resolution
 
 
 def tree_of(width: int, steps: int, *, missing: bool = False) -> ValueTree:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contracts.contract.odcs import load_contract
-from contracts.drafting.csv_header import sketch_of_csv
+from contracts.drafting.documents import sketch_of_csv
 from contracts.drafting.sketch import DraftRefused
 from tasks.draft import draft_contract
 from tests.contracts.samples import contract_findings, write

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from contracts.contract.odcs import load_contract
-from contracts.drafting.draft_text import draft_text
-from contracts.drafting.logical_types import logical_type_of
-from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch
+from contracts.drafting.draft import draft_text
+from contracts.drafting.sketch import ColumnSketch, DraftRefused, TableSketch, logical_type_of
 from contracts.reading.placeholders import PLACEHOLDER
 from tasks.draft import draft_contract, open_places
 from tests.contracts.samples import CONTRACT, contract_findings, replaced, write

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from contracts.reading.limit_words import limits_in_words, without_key
+from contracts.reading.findings import limits_in_words, without_key
 
 
 class Asked(BaseModel):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.release.about import About, Publisher, declared
 from contracts.release.spec import load_spec
+from contracts.release.terms import About, Publisher, declared
 from tests.contracts.release.test_spec import SPEC
 
 ABOUT = """\

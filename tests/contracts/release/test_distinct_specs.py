@@ -13,14 +13,13 @@ import yaml
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.domains.distinct_counts import DistinctCount
+from contracts.domains.addends import DistinctCount
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn
-from contracts.domains.value_lattices import ValueLattice
 from contracts.release.spec import spec_schema
 from contracts.release.statistics import StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
-from privacy.statistics.expected_errors import clip_costs, expected_errors
-from privacy.statistics.plan import StatisticsPlan, plan_statistics
+from privacy.statistics.plan import StatisticsPlan, clip_costs, expected_errors, plan_statistics
 from tests.contracts.release.test_statistics import SPEC
 from tests.contracts.samples import replaced
 from tests.worlds.distinct_counts import laplace

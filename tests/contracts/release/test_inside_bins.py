@@ -9,9 +9,9 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
-from contracts.release.inside_bins import JOINED_SHARE, InsideSpec
 from contracts.release.spec import SyntheticProduct, load_spec
 from contracts.release.spec_checks import check_spec
+from contracts.release.synthetic import JOINED_SHARE, InsideSpec
 from tests.contracts.contract.test_bin_contents import PAY, PRICE, contract
 from tests.contracts.samples import write
 from tests.worlds.tables import property_yaml

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.release.inside_bins import JOINED_SHARE, InsideSpec
 from contracts.release.joined_cells import joined_cells, joins_fit
 from contracts.release.spec import SyntheticProduct, load_spec
 from contracts.release.spec_checks import check_spec
+from contracts.release.synthetic import JOINED_SHARE, InsideSpec
 from tests.contracts.contract.test_bin_contents import PAY, contract
 from tests.contracts.release.test_inside_bins import CITY
 from tests.contracts.samples import write

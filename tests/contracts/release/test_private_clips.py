@@ -9,9 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from contracts.release.private_clips import PrivateClip
 from contracts.release.spec import spec_schema
-from contracts.release.statistics import StatisticsProduct, statistics_product
+from contracts.release.statistics import PrivateClip, StatisticsProduct, statistics_product
 from tests.contracts.release.test_statistics import MEAN, PAY, SPEC, findings, product_of, spec_of
 from tests.contracts.samples import line_of, loaded
 

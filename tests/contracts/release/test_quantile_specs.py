@@ -9,10 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistic import Statistic
-from contracts.release.statistics import StatisticsProduct
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
+from contracts.release.statistics import Statistic, StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
 from tests.worlds.statistics import StatisticsScenario
 

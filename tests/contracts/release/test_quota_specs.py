@@ -12,15 +12,14 @@ import yaml
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
+from contracts.domains.addends import LoneSum
+from contracts.domains.lattice import ValueLattice, one_step_wider
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice, one_step_wider
-from contracts.domains.value_sums import LoneSum
 from contracts.release.spec import spec_schema
 from contracts.release.statistics import StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
 from privacy.accounting.events import DiscreteLaplace
-from privacy.statistics.expected_errors import expected_errors
-from privacy.statistics.plan import StatisticsPlan, plan_statistics
+from privacy.statistics.plan import StatisticsPlan, expected_errors, plan_statistics
 from tests.contracts.release.test_distinct_specs import product_of
 from tests.contracts.release.test_statistics import SPEC
 from tests.contracts.samples import replaced

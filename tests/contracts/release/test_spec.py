@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from contracts.errors import SpecRefused
-from contracts.release.lambda_reference import LambdaReference
+from contracts.release.product import LambdaReference
 from contracts.release.spec import load_spec, source_name, spec_schema
 from contracts.release.spec_checks import check_spec
-from contracts.release.tables.product import Refine, TablesProduct
+from contracts.release.tables.tables import Refine, TablesProduct
 from tests.contracts.samples import REFINE, SPARSE, SPEC, line_of, loaded, replaced, spec_findings, spec_of, write
 
 EPSILON = "epsilon: 1.0"

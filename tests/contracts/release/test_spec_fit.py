@@ -13,8 +13,7 @@ import yaml
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
-from contracts.release.tables.expansion import tables_of
-from contracts.release.tables.table_form import form_of_table
+from contracts.release.tables.tables import form_of_table, tables_of
 from tests.contracts.samples import REFINE, SPARSE, SPEC, loaded, replaced, spec_findings, spec_of, write
 
 UNFIT = [

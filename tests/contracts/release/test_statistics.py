@@ -9,14 +9,12 @@ import jsonschema
 import pytest
 import yaml
 
-from contracts.domains.value_lattices import one_step_wider
+from contracts.domains.lattice import one_step_wider
 from contracts.errors import Finding, SpecRefused
 from contracts.release.spec import ReleaseSpec, load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
-from contracts.release.statistic import Statistic
-from contracts.release.statistics import StatisticsProduct, statistics_product
+from contracts.release.statistics import Statistic, StatisticsProduct, StatisticsTable, statistics_product
 from contracts.release.statistics_rules import statistics_problems
-from contracts.release.statistics_table import StatisticsTable
 from tests.contracts.samples import SPEC as TABLES
 from tests.contracts.samples import column, contract_of, line_of, loaded, replaced, write
 

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
 from contracts.domains.addends import WeightedCount
-from contracts.domains.value_lattices import ValueLattice, one_step_wider
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.lattice import ValueLattice, one_step_wider
+from contracts.domains.trees import ValueTree
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec, spec_schema
 from contracts.release.spec_checks import check_spec

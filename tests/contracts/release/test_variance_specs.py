@@ -10,11 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice, one_step_wider
-from contracts.domains.value_sums import LoneSum, ValueMoments
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistic import Statistic
-from contracts.release.statistics import StatisticsProduct
+from contracts.domains.addends import LoneSum, ValueMoments
+from contracts.domains.lattice import ValueLattice, one_step_wider
+from contracts.domains.trees import ValueTree
+from contracts.release.statistics import Statistic, StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
 from privacy.statistics.plan import StatisticsPlan
 from tests.worlds.statistics import StatisticsScenario, gaussian

@@ -10,8 +10,8 @@ import pytest
 
 from contracts.errors import SpecRefused
 from contracts.sql.constant_arguments import FIXED, LONGEST_TEXT, ArgumentRule
+from contracts.sql.select import UNSAFE_OPTIMIZERS, check_select, guarded_select
 from contracts.sql.select_grammar import FUNCTIONS
-from contracts.sql.selection import UNSAFE_OPTIMIZERS, check_select, guarded_select
 
 TEXTS = """
     NULL, '', 'a', '%', '_%a_%', '(', '[a', chr(92), chr(92) || '9', 'é' || chr(8238) || chr(0),

@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 
 from contracts.contract.contract import Column
 from contracts.contract.decoding import Decoder
-from contracts.domains.dates import DateDomain
-from contracts.domains.numbers import DecimalDomain, IntegerDomain
+from contracts.domains.ordered import DateDomain, DecimalDomain, IntegerDomain
 from contracts.domains.value_sql import identifier
 from contracts.errors import ContractRefused
 from contracts.sql.encoding import encode_select
-from tasks.records.files.row_arrays import arrow_array
+from tasks.records.files.write import arrow_array
 from tests.contracts.samples import column, contract_of
 
 LAST = 2**64 - 1

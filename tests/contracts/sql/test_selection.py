@@ -10,9 +10,8 @@ import duckdb
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.sql.select_columns import check_unit
+from contracts.sql.select import check_select, check_unit, guarded_select
 from contracts.sql.select_grammar import FUNCTIONS
-from contracts.sql.selection import check_select, guarded_select
 
 HOSTILE = [
     ("SELECT a FROM source JOIN other USING (a)", "a join"),

@@ -18,12 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
-from contracts.domains.spellings import value_key
+from contracts.contract.contract import checks
+from contracts.domains.notation import value_key
 from contracts.domains.statements import ValueKind
-from contracts.sql.encoding import encode_select
-from contracts.sql.violations import violation_sql
+from contracts.sql.encoding import encode_select, violation_sql
 from tests.contracts.engine import connected, in_numbers
 from tests.contracts.samples import CONTRACT, column, contract_findings, contract_of
 from tests.contracts.sql.test_value_types import SAME

@@ -10,9 +10,15 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from contracts.sql.select_types import types_of, used_columns
-from contracts.sql.selection import guarded_select, select_tree
-from contracts.sql.value_types import VALUE_TYPES, ValueType, typed_sql
+from contracts.sql.select import (
+    VALUE_TYPES,
+    ValueType,
+    guarded_select,
+    select_tree,
+    typed_sql,
+    types_of,
+    used_columns,
+)
 from tests.contracts.engine import connected
 from tests.contracts.samples import column, contract_of
 

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
 from contracts.release.source import Source
 from deploy.postgres_server import postgres_server
 

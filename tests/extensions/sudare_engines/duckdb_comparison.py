@@ -9,7 +9,7 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from tasks.validate import validate
 from tests.extensions.sudare_engines.statistics_rows import exact
 

@@ -11,7 +11,7 @@ from contracts.domains.statements import ValueKind
 from contracts.release.source import Source
 from sudare_engines.portable_sql import Dialect
 from sudare_engines.staging import KEY_COLUMNS, KEYS
-from tasks.storage.snapshot.bounding import choice_keys, order_keys
+from tasks.storage.snapshot.snapshot import choice_keys, order_keys
 from tests.tasks.intake import make_contract
 
 KINDS: dict[str, ValueKind] = {"person": "text", "age": "whole", "sex": "text", "wage": "real", "since": "day"}

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from contracts.contract.column import Column
 from contracts.contract.contract import Contract
+from contracts.domains.addends import number_lattice
 from contracts.domains.categories import CategoryDomain, MappingDomain
-from contracts.domains.dates import DateDomain
-from contracts.domains.distinct_counts import number_lattice
-from contracts.domains.spellings import moment_of
+from contracts.domains.lattice import ValueLattice, lattice_problems
+from contracts.domains.notation import moment_of
+from contracts.domains.ordered import DateDomain
 from contracts.domains.statements import ValueKind
-from contracts.domains.value_lattices import ValueLattice, lattice_problems
 from tests.contracts.domains.test_notation import MISREAD
 from tests.contracts.samples import column as column_of
 from tests.contracts.samples import contract_of

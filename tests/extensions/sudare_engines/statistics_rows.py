@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.distinct_counts import DistinctCount, distinct_count, number_lattice
-from contracts.domains.quantile_choices import QuantileChoices
+from contracts.domains.addends import (
+    Addends,
+    DistinctCount,
+    LoneSum,
+    ValueMagnitudes,
+    ValueMoments,
+    WeightedCount,
+    distinct_count,
+    number_lattice,
+)
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_bins import BinTree
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_magnitudes import ValueMagnitudes
-from contracts.domains.value_sums import LoneSum, ValueMoments
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.trees import BinTree, QuantileChoices, ValueTree
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_sums import SnapshotSums
-from privacy.snapshots.snapshot_values import SnapshotValues
+from privacy.snapshots.snapshot import SnapshotSums, SnapshotValues
 
 WAGE: Final = ValueLattice("wage", Decimal(0), Decimal(1000), Decimal("0.1"), True)
 AWKWARD: Final = ValueLattice("wage", Decimal("12.3"), Decimal("801.3"), Decimal("0.3"), True)

@@ -13,14 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.domains.dates import DateDomain
+from contracts.domains.ordered import DateDomain
 from contracts.domains.value_sql import id_sql
 from contracts.errors import SpecRefused
 from contracts.release.source import Source
 from privacy.private_table import PrivateTable
-from sudare_engines.clickhouse import LOG, ClickHouseWorker
 from sudare_engines.portable_sql import sql_of
-from sudare_engines.stage import ingest_in_engine
+from sudare_engines.stage import LOG, ClickHouseWorker, ingest_in_engine
 from sudare_engines.staging import SOURCE, staged, unit_text
 from tasks.ingest import ingest
 from tasks.storage.source_engine import EngineFailed

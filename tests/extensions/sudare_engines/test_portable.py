@@ -9,12 +9,10 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from contracts.contract.check_terms import checks
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.domains.portable_cell import SPACES
 from contracts.domains.statements import ValueKind
-from contracts.sql.encoding import encode_select
-from contracts.sql.violations import violation_sql
+from contracts.sql.encoding import encode_select, violation_sql
 from sudare_engines.portable_sql import Dialect, parsed, sql_of
 from sudare_engines.staging import (
     KEYS,

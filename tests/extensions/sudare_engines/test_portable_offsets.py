@@ -7,8 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.statements import ValueKind
-from contracts.domains.value_lattices import ValueLattice
 from contracts.sql.encoding import encode_select
 from sudare_engines.portable_sql import sql_of
 from sudare_engines.staging import SOURCE, staged

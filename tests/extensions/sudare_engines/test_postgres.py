@@ -17,7 +17,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
 from contracts.release.source import Source
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from sudare_engines.portable_sql import sql_of
 from sudare_engines.postgres import PostgresSession
 from sudare_engines.stage import ingest_in_engine

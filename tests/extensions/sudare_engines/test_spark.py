@@ -32,7 +32,7 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import noise_event
 from privacy.private_table import PrivateTable, snapshot_mark
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from sudare_engines.portable_sql import sql_of
 from sudare_engines.spark import LOG, SparkWorker
 from sudare_engines.spark_settings import SparkSettings

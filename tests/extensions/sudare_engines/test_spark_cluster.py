@@ -28,13 +28,13 @@ from benchmarks._spark_traces import found_in, in_utf8, pages, send_on_loopback,
 from contracts.contract.contract import Contract
 from contracts.errors import SourceUnreadable
 from contracts.release.source import Source
-from flows.prefect_runs.prefect_server import PrefectServer
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from flows.prefect_runs.server import PrefectServer
+from privacy.snapshots.snapshot import SnapshotCounts
 from sudare_engines.spark import LOG, SparkWorker
 from sudare_engines.spark_settings import SparkSettings
 from sudare_engines.stage import ingest_in_engine
 from tasks.ingest import ingest
-from tasks.storage.snapshot.bounding import choice_keys
+from tasks.storage.snapshot.snapshot import choice_keys
 from tasks.storage.source_engine import EngineFailed, EngineNotTrusted
 from tasks.validate import validate
 from tests.extensions.sudare_engines.engine_rows import people_contract, write_people

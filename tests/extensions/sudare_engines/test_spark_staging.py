@@ -21,7 +21,7 @@ from contracts.domains.value_sql import identifier
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from sudare_engines.portable_sql import sql_of
 from sudare_engines.spark import SparkWorker
 from sudare_engines.spark_settings import SparkSettings

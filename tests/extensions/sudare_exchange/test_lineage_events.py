@@ -23,7 +23,7 @@ from benchmarks.orchestration import release_plainly
 from contracts.errors import GateBroken, SourceUnreadable, SpecRefused
 from flows.observers import observed
 from flows.request import Request, read_request
-from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.entries import BudgetExceeded
 from sudare_exchange import lineage as sending
 from sudare_exchange.lineage import dataset_name
 from tasks.storage.workspace.settings import Workspace

@@ -13,7 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from sudare_exchange.registry_entry import newer_entry, registry_files
-from tasks.records.explanation import RecordExplanation, published_explanation
+from tasks.records.record import RecordExplanation, published_explanation
 from tests.tasks.records.descriptions.outside_schemas import NEWER_DEPLOYMENT
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
 from tests.tasks.verification.forgery import as_forged, forge

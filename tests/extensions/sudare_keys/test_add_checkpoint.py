@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from privacy.ledger.journal.merkle import appended, consistency_proof, root
-from privacy.ledger.journal.signed_note import MalformedNote, SignedNote, TreeHead
+from privacy.ledger.journal.notes import MalformedNote, SignedNote, TreeHead
 from privacy.ledger.journal.signing import Signer
 from sudare_keys.add_checkpoint import WitnessedHead, add_checkpoint, read_add_checkpoint, verdict
 

@@ -11,9 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from sudare_keys import token_key, vault_key
-from tasks.storage.workspace import signing_keys
-from tasks.storage.workspace.keys import WorkspaceRefused
-from tasks.storage.workspace.signing_keys import KeyPlace, kind_of, open_key
+from tasks.storage.workspace import keys as signing_keys
+from tasks.storage.workspace.keys import KeyPlace, WorkspaceRefused, kind_of, open_key
 from tests.extensions.sudare_keys.tokens import PIN, SoftToken, soft_tokens
 from tests.tasks.storage.workspace.test_signing_keys import WRONG, holds, place
 

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.notes import TreeHead
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.terms import VersionEntry

@@ -16,10 +16,10 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable
-from contracts.release.address_kinds import read_address
+from contracts.release.address import read_address
 from contracts.release.source import Source, written_source_name
 from privacy.private_table import PrivateTable
-from tasks.storage.sources.source_kinds import source_kind
+from tasks.storage.sources.source import source_kind
 from tests.tasks.intake import ROWS, make_contract, take_in, write_csv
 
 SCHEMA = ("age", "sex", "wage", "since")

@@ -15,7 +15,7 @@ from pyiceberg.catalog.glue import GlueCatalog
 from contracts.errors import SpecRefused, StoreAway
 from contracts.release.source import Source, written_source_name
 from sudare_lakes import object_store
-from tasks.storage.sources.source_kinds import source_kind
+from tasks.storage.sources.source import source_kind
 from tests.extensions.sudare_lakes.test_delta_source import expected
 from tests.extensions.sudare_lakes.test_iceberg_catalogue import codes, refusal
 from tests.extensions.sudare_lakes.test_iceberg_source import rows_of

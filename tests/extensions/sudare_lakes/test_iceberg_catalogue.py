@@ -16,7 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from contracts.errors import Refused, SourceUnreadable
 from contracts.release.source import Source, written_source_name
-from tasks.storage.sources.source_kinds import source_kind
+from tasks.storage.sources.source import source_kind
 from tests.extensions.sudare_lakes.test_delta_source import expected
 from tests.extensions.sudare_lakes.test_iceberg_source import rows_of
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
 from contracts.errors import StoreAway, StoreRefuses
-from contracts.release.address_kinds import read_address
+from contracts.release.address import read_address
 from sudare_lakes.addresses import LakeAddress
 from sudare_lakes.delta import DeltaTables
 from sudare_lakes.iceberg_copies import IcebergTables

@@ -20,8 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import IdentityTransform
 
-from contracts.release.address_kinds import read_address
-from flows.prefect_runs.prefect_server import PrefectServer
+from contracts.release.address import read_address
+from flows.prefect_runs.server import PrefectServer
 from sudare_lakes.addresses import DeltaAddress, IcebergAddress
 from sudare_lakes.delta import DeltaTables
 from sudare_lakes.iceberg_copies import IcebergTables

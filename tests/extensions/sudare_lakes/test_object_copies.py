@@ -14,7 +14,7 @@ import pytest
 from botocore.loaders import JSONFileLoader, Loader
 
 from contracts.errors import StoreAway, StoreRefuses, SudareError
-from contracts.release.address_kinds import read_address
+from contracts.release.address import read_address
 from sudare_lakes import object_store
 from sudare_lakes.addresses import S3Address
 from sudare_lakes.objects import read_version

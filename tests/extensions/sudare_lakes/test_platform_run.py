@@ -99,7 +99,7 @@ def test_from_a_database_to_a_store_and_what_fails_is_told_with_its_charge(
     told("publish", "people", "--to", f"{bucket}/second", "--credentials", "store")
     told("publish", "people", "--to", postgres.address(database), "--credentials", "town")
     monkeypatch.setenv("SUDARE_CREDENTIALS_STORE", json.dumps({"access_key_id": "a", "secret_access_key": SECRET}))
-    from contracts.release.address_kinds import read_address
+    from contracts.release.address import read_address
     from sudare_lakes.addresses import S3Address
 
     for prefix in ("open", "second"):

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
 from contracts.errors import SourceUnreadable, StoreAway, StoreRefuses
-from contracts.release.address_kinds import read_address
+from contracts.release.address import read_address
 from sudare_lakes import object_store
 from sudare_lakes.addresses import LakeAddress
 from sudare_lakes.delta import DeltaTables

@@ -19,7 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 from contracts.errors import GateBroken, Refused, SourceUnreadable, StoreAway, StoreRefuses
 from contracts.release.source import Source, written_source_name
 from sudare_lakes import object_store
-from tasks.storage.sources.source_kinds import source_kind
+from tasks.storage.sources.source import source_kind
 from tests.extensions.sudare_lakes.test_delta_source import DeltaTable, expected
 from tests.extensions.sudare_lakes.test_iceberg_source import rows_of
 from tests.tasks.intake import ROWS, SECRET, make_contract, take_in

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from console.commands import GROUP, DeferredCommand, summary_of
+from console.main import GROUP, DeferredCommand, summary_of
 from contracts.plug_ins import registered
 from tests.console.conftest import COMMAND, Place, Typed
 from tests.console.test_main import modules_after

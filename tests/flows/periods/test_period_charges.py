@@ -14,9 +14,8 @@ from benchmarks._periodic_place import Periodic, make_periodic, write_rows
 from benchmarks.orchestration import release_plainly
 from contracts.periods.period import read_periods
 from flows.periods.arrivals import arrived
-from flows.periods.publications import attempt_noted, settled
-from flows.periods.states import standings
-from flows.periods.unfinished_charges import PeriodSpent
+from flows.periods.publications import attempt_noted, settled, standings
+from flows.periods.state import PeriodSpent
 from flows.prepare import intake
 from flows.request import read_request
 from privacy.private_table import PrivateTable

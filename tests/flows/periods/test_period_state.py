@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.periods.period_state import TRANSITIONS, WORDS, PeriodChange, PeriodState, may_run
+from flows.periods.state import TRANSITIONS, WORDS, PeriodChange, PeriodState, may_run
 
 S, C = PeriodState, PeriodChange
 

@@ -16,11 +16,10 @@ from console.main import execute
 from contracts.errors import GateBroken, SpecRefused
 from contracts.periods.period import read_periods
 from contracts.periods.time_blocks import time_block
-from flows.periods.publications import VersionWithdrawn, attempt_noted, settled
-from flows.periods.states import PeriodStanding, standings
+from flows.periods.publications import PeriodStanding, VersionWithdrawn, attempt_noted, settled, standings
 from flows.prepare import intake
 from flows.request import read_request
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import LedgerRefusal
 from tasks.charge import charge
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 

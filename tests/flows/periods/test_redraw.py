@@ -23,21 +23,21 @@ from contracts.periods.time_blocks import time_block
 from contracts.release.spec import load_spec
 from flows.periods.clock import DateMissing, check_due
 from flows.periods.publications import SecondVersion, settled
-from flows.periods.unfinished_charges import DateSpent
+from flows.periods.state import DateSpent
 from flows.prefect_runs.deployment_checks import check_deployable
-from flows.prefect_runs.prefect_server import prefect_server
 from flows.prefect_runs.scheduled_release import due_date
+from flows.prefect_runs.server import prefect_server
 from flows.prepare import intake
 from flows.request import read_request
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, Charge
 from tasks.charge import charge
 from tasks.products.charge_request import mark_of, request_for, run_key
 from tasks.products.tables.table_measurement import measure
-from tasks.records.explanation import published_explanation
+from tasks.records.record import published_explanation
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
 from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_runs import prefect_database
-from flows.prefect_runs.prefect_database import PrefectDatabaseFailed, begin_database, create_database
-from flows.prefect_runs.prefect_server import prefect_server
+from flows.prefect_runs import server as prefect_database
+from flows.prefect_runs.server import PrefectDatabaseFailed, begin_database, create_database, prefect_server
 from tasks.storage.workspace.settings import Workspace
 
 pytestmark = pytest.mark.services
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.services
 def test_a_creation_that_is_stopped_leaves_nothing_that_passes_for_finished(tmp_path: Path) -> None:
     """The database stands in its place by one rename; what was begun is gone."""
     home = tmp_path / "prefect"
-    imports = "from pathlib import Path; from flows.prefect_runs.prefect_database import create_database"
+    imports = "from pathlib import Path; from flows.prefect_runs.server import create_database"
     call = f"{imports}; create_database(Path({str(home)!r}))"
     with subprocess.Popen([sys.executable, "-c", call]) as creating:
         while not list(home.glob("*.partial/creation.log")):

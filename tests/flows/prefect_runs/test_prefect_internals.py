@@ -22,10 +22,10 @@ from prefect.logging.handlers import APILogWorker
 from prefect.server.api.server import create_app
 from prefect.workers.process import ProcessWorker
 
-from flows.prefect_runs.prefect_internals import GAVE_UP, TESTED_VERSION, OutlivesOutages, create_tables
+from flows.prefect_runs.server import GAVE_UP, TESTED_VERSION, OutlivesOutages, create_tables
 from tests.source_folders import FOLDERS, ROOT
 
-INTERNALS: Final = "flows/prefect_runs/prefect_internals.py"
+INTERNALS: Final = "flows/prefect_runs/server.py"
 ASK: Final = f"Prefect has changed: look at {INTERNALS}"
 DOCUMENTED: Final = frozenset(
     {

@@ -16,7 +16,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows import steps
-from flows.prefect_runs.prefect_server import PrefectServer, PrefectServerFailed, prefect_server
+from flows.prefect_runs.server import PrefectServer, PrefectServerFailed, prefect_server
 from tasks.storage.workspace.run_folder import RunFolder, UnexpectedError, hold
 from tasks.storage.workspace.settings import Workspace
 from tests.worlds.ports import port_of_its_own
@@ -25,7 +25,7 @@ from tests.worlds.waiting import wait_until
 START_AND_WAIT = """
 import sys, time
 from pathlib import Path
-from flows.prefect_runs.prefect_server import prefect_server
+from flows.prefect_runs.server import prefect_server
 from tasks.storage.workspace.settings import Workspace
 with prefect_server(Workspace.open(Path(sys.argv[1]))) as started:
     print(started.process.pid, flush=True)

@@ -31,16 +31,13 @@ from flows.order import ReleaseOrder
 from flows.periods.arrivals import arrived
 from flows.periods.clock import PeriodNotOver, check_over, today
 from flows.prefect_runs.deployment import Terms, queue_of, standing_terms
-from flows.prefect_runs.lost_runs import MOST_ATTEMPTS, is_lost
-from flows.prefect_runs.prefect_internals import is_outage, startable_runs
-from flows.prefect_runs.prefect_server import PrefectServer
 from flows.prefect_runs.scheduled_release import due_period
-from flows.prefect_runs.worker import how_it_ended
+from flows.prefect_runs.server import PrefectServer, is_outage, startable_runs
+from flows.prefect_runs.worker import MOST_ATTEMPTS, how_it_ended, is_lost
 from flows.release import Unattended
 from flows.request import read_request
-from tasks.storage.workspace.attempts import note_attempt
 from tasks.storage.workspace.keys import write_secret
-from tasks.storage.workspace.liveness import alive, note_end, only_one, sign_of_life, take_end
+from tasks.storage.workspace.run_folder import alive, note_attempt, note_end, only_one, sign_of_life, take_end
 
 NOW = datetime(2025, 5, 5, tzinfo=UTC)
 GRACE = timedelta(seconds=60)
@@ -120,7 +117,7 @@ def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Pat
         assert sign_of_life(tmp_path, "ends") == "lives"
     assert sign_of_life(tmp_path, "ends") == "no sign"
     code = (
-        "import sys, time; from pathlib import Path; from tasks.storage.workspace.liveness import alive\n"
+        "import sys, time; from pathlib import Path; from tasks.storage.workspace.run_folder import alive\n"
         "with alive(Path(sys.argv[1]), 'killed'): print('in', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.accounting.adaptive import budget_of, limit, share, unplanned
-from privacy.accounting.curves import renyi
-from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -18,8 +15,10 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
+    UnsupportedEvent,
     ZeroConcentrated,
 )
+from privacy.accounting.renyi import budget_of, limit, renyi, share, unplanned
 from tasks.verification.recompute.adaptive_budget import check_budget
 
 RHO, EPSILON = ZeroConcentrated(Fraction(1, 2)), Pure(Fraction(2))

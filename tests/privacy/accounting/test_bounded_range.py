@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.accounting.bounded_range import bounded_range_divergence
-from privacy.accounting.curves import RELATIVE_MARGIN, pure_loss, renyi
 from privacy.accounting.events import ExponentialMechanism, Pure
+from privacy.accounting.renyi import RELATIVE_MARGIN, bounded_range_divergence, pure_loss, renyi
 
 SLACK = 3 * RELATIVE_MARGIN
 epsilons = st.floats(min_value=-12, max_value=2).map(lambda power: Fraction(10**power))

@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order, calculus_from_json
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.convert import best_epsilon, epsilon_at, rho_for
-from privacy.accounting.curves import renyi
-from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,8 +22,10 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
+    UnsupportedEvent,
     ZeroConcentrated,
 )
+from privacy.accounting.renyi import best_epsilon, epsilon_at, renyi, rho_for
 
 NANO = ATTO // 10**9
 amounts = st.integers(min_value=1, max_value=1000 * PICO)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.curves import pure_loss
 from privacy.accounting.events import DiscreteLaplace
+from privacy.accounting.renyi import pure_loss
 
 losses = st.fractions(min_value=Fraction(1, 10**6), max_value=1000)
 moves = st.lists(st.integers(min_value=-20, max_value=20).filter(bool), min_size=1, max_size=4).map(tuple)

@@ -11,17 +11,21 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.composition import ComposableEvent, Composed, PoissonSampled, SelfComposed, composition
-from privacy.accounting.curves import renyi
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import (
+    ComposableEvent,
+    Composed,
     DiscreteLaplace,
     DiscreteLaplaceVector,
     Gaussian,
+    PoissonSampled,
     PoissonSampledGaussian,
     Pure,
+    SelfComposed,
     ZeroConcentrated,
+    composition,
 )
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.renyi import renyi
 
 TENTH, TWO = Fraction(1, 10), Fraction(2)
 ORDERS = [2.0, 5.0, 12.0, 40.0]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from privacy.accounting.amounts import PICO, AmountRefused
-from privacy.accounting.convert import best_epsilon, best_order, epsilon_at, rho_for
-from privacy.accounting.curves import pure_total, renyi
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Pure, ZeroConcentrated
+from privacy.accounting.renyi import best_epsilon, best_order, epsilon_at, pure_total, renyi, rho_for
 
 orders = st.floats(min_value=1.001, max_value=1e6)
 losses = st.floats(min_value=1e-9, max_value=1e3)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.accounting.curves import RELATIVE_MARGIN, pure_loss, pure_total, renyi
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, Pure, ZeroConcentrated
+from privacy.accounting.renyi import RELATIVE_MARGIN, pure_loss, pure_total, renyi
 
 ORDERS = (1.001, 1.5, 2.0, 12.6, 64.0)
 INVERSE_SCALES = (Fraction(1, 4), Fraction(1), Fraction(7, 2))

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from privacy.accounting.convert import offset
+from privacy.accounting.renyi import offset
 
 EPSILON, DELTA = 1.0, 1e-5
 ORDERS = (12.6, 27.0)

@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
-from privacy.accounting import keep_chances as module
+from privacy.accounting import key_law as module
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.keep_chances import ONE, exponential_below, keep_chances
-from privacy.accounting.key_selection import KeySelection, key_selection
+from privacy.accounting.events import KeySelection, key_selection
+from privacy.accounting.key_law import ONE, exponential_below, keep_chances
 
 PAIRS = [
     (Fraction(1), Fraction(1, 10**8)),

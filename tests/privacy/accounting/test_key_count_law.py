@@ -12,8 +12,7 @@ import pytest
 from mpmath import mp, mpf
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.keep_chances import ONE, keep_chances
-from privacy.accounting.key_count_law import REST_SHARE, KeyCountLaw, key_count_law
+from privacy.accounting.key_law import ONE, REST_SHARE, KeyCountLaw, keep_chances, key_count_law
 from privacy.statistics.key_counts import key_interval
 
 Outputs = dict[tuple[str, int], mpf]

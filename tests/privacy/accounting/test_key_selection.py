@@ -12,17 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.accounting.adaptive import share
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, calculus_from_json
-from privacy.accounting.claim import release_claim
-from privacy.accounting.convert import best_epsilon, offset
-from privacy.accounting.curves import pure_loss, renyi
-from privacy.accounting.event import UnsupportedEvent
-from privacy.accounting.events import DiscreteGaussian, Pure, ZeroConcentrated, event_from_json
-from privacy.accounting.key_selection import KeySelection, entered_failures, failures, key_selection
+from privacy.accounting.claim import pld_epsilon, release_claim
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    KeySelection,
+    Pure,
+    UnsupportedEvent,
+    ZeroConcentrated,
+    entered_failures,
+    event_from_json,
+    failures,
+    key_selection,
+)
+from privacy.accounting.renyi import best_epsilon, offset, pure_loss, renyi, share
 from privacy.accounting.scale import largest_epsilon, scaled
-from privacy.accounting.second_backend import pld_epsilon
 from tasks.verification.recompute.loss import NotRecomputable, recompute, recompute_cap, recompute_failure
 from tests.privacy.accounting import test_filter
 

@@ -15,8 +15,8 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.accounting.curves import RELATIVE_MARGIN, pure_loss, renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
+from privacy.accounting.renyi import RELATIVE_MARGIN, pure_loss, renyi
 from privacy.accounting.sampled_gaussian import sampled_gaussian_divergence
 
 SLACK = 3 * RELATIVE_MARGIN

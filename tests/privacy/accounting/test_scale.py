@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.convert import best_epsilon, rho_for
-from privacy.accounting.curves import pure_loss, renyi
-from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,8 +22,10 @@ from privacy.accounting.events import (
     PoissonSampledGaussian,
     PrivacyEvent,
     Pure,
+    UnsupportedEvent,
     ZeroConcentrated,
 )
+from privacy.accounting.renyi import best_epsilon, pure_loss, renyi, rho_for
 from privacy.accounting.scale import largest_epsilon, scaled
 
 DELTA = Fraction(1, 10**9)

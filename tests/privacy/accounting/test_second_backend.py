@@ -12,8 +12,7 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.convert import best_epsilon
-from privacy.accounting.curves import renyi
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,7 +23,7 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.renyi import best_epsilon, renyi
 from tests.privacy.accounting.test_convert import gaussian_delta, responses_delta
 
 TENTH, THIRD = Fraction(1, 10), Fraction(1, 3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from privacy.classifiers.classifier_model import (
+from privacy.classifiers.classifier import (
     ClassifierModel,
     ParameterRange,
     layers_of,

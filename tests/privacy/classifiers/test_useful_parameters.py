@@ -9,10 +9,10 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.release.classifier import ClassifierProduct
-from privacy.classifiers.inputs import DROWNED, CardTerms, card_of
+from privacy.classifiers.classifier import DROWNED, CardTerms, card_of
 from privacy.classifiers.trainer import plan_classifier, trainer
+from privacy.generators.calibration import FittedPlan
 from privacy.generators.generator import CannotGenerate
-from privacy.generators.release_plan import FittedPlan
 
 ABOUT: dict[str, dict[str, Any]] = {"learning_first": {}, "anonymized_learning": {"rows_about": 45_000}}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privacy.arrays import Floats, Unsigned
-from privacy.evaluation.attribute_inference import (
+from privacy.evaluation.membership import (
     CellNumbers,
     PredictedShares,
     beyond,

@@ -10,10 +10,21 @@ import numpy as np
 import pytest
 
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.errors import alpha_way_error, counts_error, workload_error
-from privacy.evaluation.mutual_information import mutual_information, mutual_information_error
-from privacy.evaluation.scores import PrivateScores, compare
-from privacy.evaluation.yardsticks import MOST_CLIQUES, _cliques, bootstrap, independent, majority, yardstick
+from privacy.evaluation.rows import (
+    MOST_CLIQUES,
+    PrivateScores,
+    _cliques,
+    alpha_way_error,
+    bootstrap,
+    compare,
+    counts_error,
+    independent,
+    majority,
+    mutual_information,
+    mutual_information_error,
+    workload_error,
+    yardstick,
+)
 
 SHAPE = (3, 2, 5, 4)
 COLUMNS = ("a", "b", "c", "d")

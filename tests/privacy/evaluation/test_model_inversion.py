@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privacy.arrays import Floats
-from privacy.classifiers.classifier_model import ClassifierModel, layers_of, outputs, parameters_in
-from privacy.evaluation.model_inversion import _ascent, _onto_simplex, inverted, likeness
+from privacy.classifiers.classifier import ClassifierModel, layers_of, outputs, parameters_in
+from privacy.evaluation.seen_releases import _ascent, _onto_simplex, inverted, likeness
 from privacy.learning.feed_forward import initial_vector, train_plainly
 from privacy.learning.layout import ColumnLayout, RowLayout
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from privacy.evaluation.association import association, association_errors
 from privacy.evaluation.cells import EncodedRows
-from privacy.evaluation.propensity import logistic_propensity, pool
+from privacy.evaluation.rows import association, association_errors, logistic_propensity, pool
 from privacy.evaluation.table_errors import PrivateTableErrors, PublishedCells, cell_errors
-from tasks.evaluation.yardstick_scores import tree_propensity
+from tasks.evaluation.scores import tree_propensity
 
 SHAPE = (3, 2, 5, 4)
 COLUMNS = ("a", "b", "c", "d")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from privacy.arrays import Floats
-from privacy.classifiers.classifier_model import ClassifierModel, layers_of
+from privacy.classifiers.classifier import ClassifierModel, layers_of
 from privacy.evaluation.seen_releases import SeenModel, SeenRows, SeenTable, SeenTables
 from privacy.evaluation.shadow_attacks import FALSE_ALARM, Inside, TestedClaim, Trials, guessing, interval, judged
 from privacy.learning.feed_forward import initial_vector, train_plainly

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import tree_key
-from contracts.release.statistic import Statistic
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import tree_key
+from contracts.release.statistics import Statistic
 from privacy.evaluation.statistic_errors import (
     OffsetCounts,
     PrivateStatisticErrors,

@@ -11,18 +11,15 @@ from typing import Any
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.arrays import Unsigned
 from privacy.coordination.coordinator import Attempts, FederatedModel, train_across
-from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, Trust
-from privacy.federation.rounds import AttemptLost, Call, Collect, Contribution, RoundSum, SiteAnswers
+from privacy.federation.rounds import AttemptLost, Call, Collect, Contribution, InProcessSites, RoundSum, SiteAnswers
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.training import TrainingQuery
-from privacy.learning.execution import Execution
+from privacy.learning.layout import PrivateRows
 from privacy.learning.learners import Learner, parameters_of
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Sgd
-from privacy.learning.plan import TrainingPlan
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import Sgd, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.training import initial_state
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks._federated_averages import averaged
-from privacy.learning.errors import CannotTrain
+from privacy.learning.network import CannotTrain
 
 ONE, OTHER = np.array([1, 2, 3], np.float32), np.array([4, 2, -3], np.float32)
 

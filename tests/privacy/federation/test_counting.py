@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 
 from privacy.accounting.events import DiscreteGaussian
-from privacy.federation.counting import FINEST_VARIANCE, CountingPlan
-from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import Call, Contribution, RoundSum, SiteAnswers
+from privacy.federation.plans import FINEST_VARIANCE, CountingPlan
+from privacy.federation.rounds import Call, Contribution, InProcessSites, RoundSum, SiteAnswers
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.learning.errors import CannotTrain
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.learning.network import CannotTrain
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import PrivateCounts
 from tests.privacy.federation.sites import a_ledger

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from privacy.federation.counting import FINEST_VARIANCE
 from privacy.federation.plan import MOST_SITES
+from privacy.federation.plans import FINEST_VARIANCE
 
 Density = NDArray[np.float64]
 STEP = 0.002

@@ -12,13 +12,11 @@ from scipy.stats import binom
 
 from privacy.federation.plan import FederatedPlan, Trust
 from privacy.federation.rounds import Call, lifted
-from privacy.learning.execution import Execution
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Sgd
-from privacy.learning.plan import TrainingPlan
+from privacy.learning.network import Sgd, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.training import Session, initial_state
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 from tests.privacy.federation.sites import Site
 from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
 from tests.privacy.ledger.ledgers import Place

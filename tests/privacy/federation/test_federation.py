@@ -16,24 +16,22 @@ from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
 from benchmarks.games import float32_noise
-from privacy.accounting.convert import best_epsilon
-from privacy.accounting.curves import renyi
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
+from privacy.accounting.renyi import best_epsilon, renyi
 from privacy.coordination.coordinator import Attempts, replayed, train_across
-from privacy.federation.in_process import InProcessSites
 from privacy.federation.plan import FederatedPlan, at_least_one
-from privacy.federation.rounds import AttemptBroken, AttemptLost, Call, Collected, lifted, residues_of
+from privacy.federation.rounds import AttemptBroken, AttemptLost, Call, Collected, InProcessSites, lifted, residues_of
 from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import Grant, open_grant
-from privacy.learning.errors import CannotTrain
+from privacy.learning.layout import PrivateRows
 from privacy.learning.learners import parameters_of
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import CannotTrain
 from privacy.learning.training import Session, initial_state
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.lattice_shares import noise_share
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 from tests.privacy.federation.sites import (
     BLIND,
     CPU,

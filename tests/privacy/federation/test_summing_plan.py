@@ -11,24 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privacy.accounting.adaptive import concentrated_loss
 from privacy.accounting.events import ZeroConcentrated
-from privacy.federation.in_process import InProcessSites
+from privacy.accounting.renyi import concentrated_loss
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import AttemptLost, Call, Contribution, RoundSum, SiteAnswers, lifted
-from privacy.federation.summing_plan import SumBounds, SummingPlan
+from privacy.federation.plans import SumBounds, SummingPlan
+from privacy.federation.rounds import AttemptLost, Call, Contribution, InProcessSites, RoundSum, SiteAnswers, lifted
 from privacy.grant.durable_draws import DurableDraws
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries import sums as federated_sums
 from privacy.grant.queries.across_sites import SiteShare, SumOverSites
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding
-from privacy.learning.errors import CannotTrain
-from privacy.learning.groups import Everyone, LabelCodes
-from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.moments import Moments
-from privacy.learning.rows import PrivateRows
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.learning.layout import ColumnLayout, PrivateRows, RowLayout
+from privacy.learning.moments import Everyone, LabelCodes, Moments
+from privacy.learning.network import CannotTrain
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from tests.privacy.federation.sites import a_ledger
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, embedded, private, random_rows, whole
 from tests.privacy.ledger.ledgers import Place

@@ -20,9 +20,9 @@ from benchmarks.games.game import play
 from benchmarks.games.generators import Source
 from benchmarks.games.likelihoods import LikelihoodAudit, WeighingGrant, largest_shift
 from benchmarks.games.one_training import OneRun, WatchedGrant, WatchedNotClipping
-from privacy.accounting.adaptive import concentrated_loss
 from privacy.accounting.events import PrivacyEvent
-from privacy.generators.registry import generator
+from privacy.accounting.renyi import concentrated_loss
+from privacy.generators.calibration import generator
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.marginals.scores import Candidate, DistanceScore
 

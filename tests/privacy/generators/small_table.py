@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 from benchmarks._no_seed import no_seed
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from privacy.accounting.adaptive import share
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import PrivacyEvent, Pure, ZeroConcentrated, event_from_json
+from privacy.accounting.renyi import share
 from privacy.generators.generator import FitProgress, Fitted, Generator, GeneratorPlan, SynthesisTask
 from privacy.grant.grant import open_grant
-from privacy.learning.layout import RowLayout
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import PrivateRows, RowLayout
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms
 
 DOMAIN = CellDomain(("job", "pay", "home", "age"), (5, 4, 3, 6))

@@ -12,14 +12,12 @@ from pydantic import ValidationError
 
 from benchmarks._no_seed import no_seed
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
-from privacy.generators import aim_rounds
+from privacy.generators import aim as aim_rounds
 from privacy.generators.aim import Aim, AimOptions
-from privacy.generators.generator import CannotGenerate
-from privacy.generators.spending import Spending
+from privacy.generators.generator import CannotGenerate, Spending
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.choice import ChoiceQuery
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.triangulation import model_size
+from privacy.marginals.graph import CellDomain, model_size
 from tests.privacy.generators.small_table import DOMAIN, CountedTable, asked, error, start, table
 from tests.privacy.ledger.ledgers import Place
 

@@ -9,15 +9,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privacy.accounting.adaptive import limit
+from privacy.accounting.renyi import limit
 from privacy.generators.aim import AimOptions
 from privacy.generators.auto import Auto, AutoOptions, _options, chosen
-from privacy.generators.generator import CannotGenerate
+from privacy.generators.calibration import generator
+from privacy.generators.generator import CannotGenerate, Spending
 from privacy.generators.options import Options
-from privacy.generators.precision import NO_STRUCTURE
-from privacy.generators.registry import generator
-from privacy.generators.spending import Spending
-from privacy.marginals.domain import CellDomain
+from privacy.generators.staged import NO_STRUCTURE
+from privacy.marginals.graph import CellDomain
 from tests.privacy.generators.small_table import DOMAIN, CountedTable, asked, error, start, table
 from tests.privacy.ledger.ledgers import Place
 

@@ -11,15 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from privacy.generators.bin_places import UNEVEN, entering
+from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
-from privacy.generators.projection import Projection
-from privacy.generators.registry import generator
+from privacy.generators.projection import UNEVEN, Projection, entering
 from privacy.grant.queries.query import Relation
 from privacy.grant.queries.sums import SumQuery
-from privacy.learning.groups import LabelCodes
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.moments import Moments
+from privacy.learning.moments import LabelCodes, Moments
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.generators.small_table import RowsOf, Run, domain_of, start
 from tests.privacy.ledger.ledgers import Place

@@ -14,11 +14,11 @@ import pytest
 from contracts.contract.contract import Contract
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct
-from privacy.accounting import claim, second_backend
+from privacy.accounting import claim
+from privacy.accounting import claim as second_backend
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.accounting.claim import dominating, release_claim
-from privacy.accounting.convert import best_order
+from privacy.accounting.claim import dominating, pld_epsilon, release_claim
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -27,15 +27,19 @@ from privacy.accounting.events import (
     PrivacyEvent,
     ZeroConcentrated,
 )
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.renyi import best_order
 from privacy.classifiers.trainer import plan_classifier, trainer
-from privacy.generators.calibration import Calibrated, MultiplierRange, calibrated
+from privacy.generators.calibration import (
+    Calibrated,
+    FittedPlan,
+    MultiplierRange,
+    calibrated,
+    generator,
+    plan_synthetic,
+)
 from privacy.generators.generator import CannotGenerate, GeneratorPlan
-from privacy.generators.registry import generator
-from privacy.generators.release_plan import FittedPlan, plan_synthetic
-from privacy.learning.calibration import calibrated_multiplier
-from privacy.learning.errors import CannotTrain
-from privacy.learning.plan import Schedule
+from privacy.learning.network import CannotTrain
+from privacy.learning.plan import Schedule, calibrated_multiplier
 from tasks.verification.recompute.loss_inversion import delta_at
 from tests.tasks.products.synthetic.test_pictures import contract_at
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.renyi import best_epsilon
+from privacy.generators.calibration import names
 from privacy.generators.class_pictures import ClassPictures, lowest_cosines, rounds_afforded
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.models import read_model
-from privacy.generators.registry import names
+from privacy.generators.rows import read_model
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.moments import Moments
 from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after

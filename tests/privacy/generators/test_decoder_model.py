@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 from scipy.stats import kstest
 
-from privacy.generators.decoder_model import DecoderModel
-from privacy.generators.models import read_model
+from privacy.generators.decoder import DecoderModel
+from privacy.generators.rows import read_model
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.outputs import output_columns
 from privacy.learning.portable_normal import normal_quantiles, normal_steps
 from privacy.learning.whole_network import LatentMixture, WholeLayer, to_steps, whole_layers
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.portable import PostProcessingSeed
 
 
 def layout() -> RowLayout:

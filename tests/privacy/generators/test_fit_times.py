@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.registry import generator
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 
 NUMBERS, CATEGORIES = (15, 20, 16, 8, 6, 11), (9, 16, 7, 15, 6, 5, 2, 42)
 ADULT = (*(("number", bins) for bins in NUMBERS), *(("category", cells) for cells in CATEGORIES), ("category", 2))

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privacy.generators.gaussian_copula import GaussianCopula, _products, _Scores
-from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
-from privacy.generators.models import read_model
-from privacy.generators.spending import Spending
-from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.rows import PrivateRows
-from privacy.marginals.domain import CellDomain
+from privacy.generators.generator import CannotGenerate, OutOfTime, Spending, SynthesisTask
+from privacy.generators.rows import read_model
+from privacy.learning.layout import ColumnLayout, PrivateRows, RowLayout
 from privacy.marginals.gaussian_copula import CutNormal, correlations, factor_loadings, line_through
+from privacy.marginals.graph import CellDomain
 from tests.privacy.generators.small_table import CountedTable, Stopped, start, stopping_after
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 

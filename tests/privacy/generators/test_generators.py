@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privacy.accounting.adaptive import limit
 from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism
-from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
-from privacy.generators.registry import generator, names
-from privacy.generators.spending import Spending
+from privacy.accounting.renyi import limit
+from privacy.generators.calibration import generator, names
+from privacy.generators.generator import CannotGenerate, OutOfTime, Spending, SynthesisTask
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.ledger.errors import GrantExceeded
-from privacy.marginals.domain import CellDomain
+from privacy.ledger.entries import GrantExceeded
+from privacy.marginals.graph import CellDomain
 from tests.privacy.generators.small_table import (
     DOMAIN,
     CountedTable,

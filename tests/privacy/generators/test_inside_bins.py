@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.domains.numbers import IntegerDomain
-from contracts.domains.value_bins import BinTree, bin_tree
-from privacy.accounting.adaptive import share
-from privacy.accounting.convert import rho_for
+from contracts.domains.ordered import IntegerDomain
+from contracts.domains.trees import BinTree, bin_tree
 from privacy.accounting.events import Pure, ZeroConcentrated
+from privacy.accounting.renyi import rho_for, share
 from privacy.generators.bin_weights import bin_contents, inside_error, leaf_estimates
-from privacy.generators.filled_model import FilledModel
+from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, InsideTask, SynthesisTask
-from privacy.generators.inside_bins import InsideBins, with_inside
-from privacy.generators.models import PublishedModel, read_model
-from privacy.generators.registry import generator
-from privacy.generators.rows import contents_of
-from privacy.marginals.domain import CellDomain
+from privacy.generators.inside_bins import FilledModel, InsideBins, with_inside
+from privacy.generators.rows import PublishedModel, contents_of, read_model
+from privacy.marginals.graph import CellDomain
 from tests.privacy.generators.small_table import DELTA, asked
 
 DOMAIN = IntegerDomain.model_validate(

@@ -15,21 +15,18 @@ from numpy.typing import NDArray
 
 from benchmarks._no_seed import no_seed
 from contracts.contract.contract import Contract
-from contracts.domains.value_bins import BinTree, bin_ends, bin_tree
-from privacy.accounting.adaptive import share
-from privacy.accounting.convert import rho_for
+from contracts.domains.trees import BinTree, bin_ends, bin_tree
 from privacy.accounting.events import Pure, ZeroConcentrated
-from privacy.generators.filled_model import FilledModel
+from privacy.accounting.renyi import rho_for, share
+from privacy.generators.bin_weights import MOST_RUNS, JoinedBins, Joins, apart_in, join
+from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask
-from privacy.generators.inside_bins import with_inside
-from privacy.generators.joined_bins import MOST_RUNS, JoinedBins, Joins, apart_in, join
-from privacy.generators.joined_fit import CountedColumn, follow_blocks, followed_blocks
-from privacy.generators.models import PublishedModel, read_model
-from privacy.generators.registry import generator
+from privacy.generators.inside_bins import CountedColumn, FilledModel, follow_blocks, followed_blocks, with_inside
+from privacy.generators.rows import PublishedModel, read_model
 from privacy.grant.queries.query import Relation
+from privacy.marginals.blocks import NothingPossible
 from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
+from privacy.marginals.graph import CellDomain
 from tests.contracts.contract.test_bin_contents import contract
 from tests.privacy.generators.small_table import DELTA, CountedTable, asked, quiet, start
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place

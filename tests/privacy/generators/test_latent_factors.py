@@ -13,13 +13,12 @@ import pytest
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian
-from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
+from privacy.generators.generator import CannotGenerate, OutOfTime, Spending, SynthesisTask
 from privacy.generators.latent_factors import LatentFactorGenerator
 from privacy.generators.options import Options
-from privacy.generators.spending import Spending
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 from privacy.marginals.latent_factors import LatentFactors, NoisyPairs, _Fit, fit_latent_factors, public_points
-from privacy.marginals.residual_shares import SMOOTHING, Workload, optimal_residuals, pair_residuals
+from privacy.marginals.residuals import SMOOTHING, Workload, optimal_residuals, pair_residuals
 from tests.privacy.generators.small_table import CountedTable, asked, start
 from tests.privacy.ledger.ledgers import Place
 

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 
 from benchmarks._no_seed import no_seed
 from contracts.contract.contract import Adjacency
-from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
+from privacy.accounting.renyi import best_epsilon
+from privacy.generators.calibration import generator, names
 from privacy.generators.generator import CannotGenerate, OutOfTime, SynthesisTask
-from privacy.generators.latent_options import PhasedOptions, VariationalOptions
-from privacy.generators.latent_prior import latents_of
-from privacy.generators.models import read_model
-from privacy.generators.registry import generator, names
+from privacy.generators.latent import PhasedOptions, VariationalOptions
+from privacy.generators.p3gm import latents_of
+from privacy.generators.rows import read_model
 from privacy.generators.vae import variational
 from privacy.grant.grant import open_grant
 from privacy.learning.layout import ColumnLayout, RowLayout

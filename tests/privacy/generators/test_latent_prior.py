@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privacy.generators.latent_prior import reach
+from privacy.generators.p3gm import reach
 from privacy.generators.projection import Projected, Projection, check_clip
 from privacy.learning.layout import ColumnLayout, RowLayout
 

@@ -15,12 +15,12 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian
+from privacy.accounting.renyi import best_epsilon
+from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, SynthesisTask
 from privacy.generators.linear_decoder import ASKED_FOR, NOT_TRAINED
-from privacy.generators.models import read_model
-from privacy.generators.registry import generator
+from privacy.generators.rows import read_model
 from privacy.learning.layout import ColumnLayout, RowLayout
 from tests.privacy.conftest import Databases
 from tests.privacy.generators.small_table import RowsOf, Stopped, domain_of, start, stopping_after

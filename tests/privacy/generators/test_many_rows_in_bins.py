@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contracts.domains.value_bins import bin_ends, bin_tree
+from contracts.domains.trees import bin_ends, bin_tree
 from privacy.generators.bin_weights import leaf_shares
 from tests.contracts.samples import column
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privacy.generators.models import FORBIDDEN, PublishedModel, read_model
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.graphical_model import GraphicalModel
+from privacy.generators.rows import FORBIDDEN, PublishedModel, read_model
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import GraphicalModel
 
 DOMAIN = CellDomain(("a", "b", "c"), (2, 3, 4))
 

@@ -11,20 +11,20 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from contracts.contract.bin_contents import MOST_WEIGHT
-from contracts.domains.numbers import IntegerDomain
-from contracts.domains.value_bins import BinTree, bin_ends, bin_tree
+from contracts.contract.decoding import MOST_WEIGHT
+from contracts.domains.ordered import IntegerDomain
+from contracts.domains.trees import BinTree, bin_ends, bin_tree
 from privacy.generators.bin_weights import (
     contents_by,
     leaf_covariance,
     leaf_estimates,
     leaf_shares,
+    mean_offset,
     monotone,
     whole_weights,
     with_mean,
 )
-from privacy.generators.joined_fit import CountedColumn, known_margins
-from privacy.generators.number_means import mean_offset
+from privacy.generators.inside_bins import CountedColumn, known_margins
 from tests.privacy.generators.test_inside_bins import DOMAIN, counted, tree
 
 

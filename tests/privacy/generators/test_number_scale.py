@@ -11,18 +11,17 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from privacy.generators.calibration import generator
 from privacy.generators.generator import SynthesisTask
-from privacy.generators.number_scale import MOST, measured_factor, shells_statistic
-from privacy.generators.projection import Projection
-from privacy.generators.registry import generator
+from privacy.generators.projection import MOST, Projection, measured_factor, shells_statistic
 from privacy.grant.exact_types import rebuilt
 from privacy.grant.measurement import SumMeasurement
-from privacy.learning.errors import CannotTrain
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.learners import LatentModel, learner_digest
-from privacy.learning.losses import loss_of
 from privacy.learning.moments import Moments, sum_event
+from privacy.learning.network import CannotTrain
 from privacy.learning.outputs import output_columns
+from privacy.learning.training import loss_of
 from privacy.learning.window import Window
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.generators import test_latent_generators

@@ -13,22 +13,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.convert import best_epsilon
 from privacy.accounting.events import event_from_json
-from privacy.coordination.coordinator import Attempts, FederatedModel, replayed
-from privacy.coordination.phased_rounds import contribute_phase, run_phases
-from privacy.federation.in_process import InProcessSites
-from privacy.federation.phases import PhasedPlan, encode_sums, heard
+from privacy.accounting.renyi import best_epsilon
+from privacy.coordination.coordinator import Attempts, FederatedModel, contribute_phase, replayed, run_phases
 from privacy.federation.plan import Trust
-from privacy.federation.rounds import AttemptLost, Call, RoundSum
+from privacy.federation.plans import PhasedPlan, encode_sums, heard
+from privacy.federation.rounds import AttemptLost, Call, InProcessSites, RoundSum
 from privacy.generators.generator import CannotGenerate
-from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.latent import PhasedOptions
 from privacy.generators.p3gm_across import Across, P3gmAcross
 from privacy.grant.grant import open_grant
-from privacy.learning.errors import CannotTrain
-from privacy.learning.execution import Execution
+from privacy.learning.layout import PrivateRows
 from privacy.learning.learners import learner_digest
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import CannotTrain
+from privacy.learning.plan import Execution
 from tests.privacy.federation.sites import a_ledger
 from tests.privacy.generators.test_latent_generators import DELTA, LAYOUT, MEANS, Rows, question, same, table
 from tests.privacy.ledger.ledgers import Place

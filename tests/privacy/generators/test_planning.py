@@ -16,17 +16,15 @@ import pytest
 from contracts.release.synthetic import SyntheticProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import PureCalculus
-from privacy.classifiers.learning_first import LearningFirst
-from privacy.generators import registry, release_plan
-from privacy.generators.fixed import Fixed
-from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
-from privacy.generators.independent import Independent
-from privacy.generators.planning import expected_error
-from privacy.generators.release_plan import plan_synthetic
-from privacy.generators.spending import Spending, split
-from privacy.generators.workload import all_of_order, downward_closure, relevance
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.uncertainty import mean_absolute, variance
+from privacy.classifiers.three_approaches import LearningFirst
+from privacy.generators import calibration as registry
+from privacy.generators import calibration as release_plan
+from privacy.generators.calibration import plan_synthetic
+from privacy.generators.fitting import all_of_order, downward_closure, expected_error, relevance
+from privacy.generators.generator import CannotGenerate, GeneratorPlan, Spending, SynthesisTask, split
+from privacy.generators.independent import Fixed, Independent
+from privacy.marginals.count_noise import mean_absolute, variance
+from privacy.marginals.graph import CellDomain
 from tests.privacy.generators.small_table import DOMAIN, asked
 from tests.tasks.intake import make_contract
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privacy.accounting.amounts import PICO
-from privacy.generators.precision import Precision, cells_that_count, noise_error
-from privacy.generators.spending import Spending
+from privacy.generators.generator import Spending
+from privacy.generators.staged import Precision, cells_that_count, noise_error
 from tests.privacy.generators.small_table import asked
 
 WORKLOAD = {("a", "b"): Fraction(1), ("b", "c"): Fraction(2), ("a", "c"): Fraction(1)}

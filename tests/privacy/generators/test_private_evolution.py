@@ -14,22 +14,28 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.generators.evolution import ONE, Evolution, most_voted, rates
 from privacy.generators.generator import CannotGenerate, SynthesisTask
-from privacy.generators.models import read_model
-from privacy.generators.private_evolution import PrivateEvolution, PrivateEvolutionOptions, _estimated
+from privacy.generators.private_evolution import (
+    ONE,
+    Evolution,
+    PrivateEvolution,
+    PrivateEvolutionOptions,
+    _estimated,
+    most_voted,
+    rates,
+)
+from privacy.generators.rows import read_model
 from privacy.generators.weighted_rows import MOST_ROWS, WeightedRows
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
 from privacy.learning.candidates import MOST_COLUMNS, Candidates
-from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.rows import PrivateRows
-from privacy.ledger.errors import GrantExceeded
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.learning.layout import ColumnLayout, PrivateRows, RowLayout
+from privacy.ledger.entries import GrantExceeded
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.count_noise import variance
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
-from privacy.marginals.uncertainty import variance
 from tests.privacy.generators.small_table import Run, Stopped, asked, start, stopping_after
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 

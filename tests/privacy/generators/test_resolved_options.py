@@ -9,11 +9,10 @@ from pydantic import BaseModel, model_validator
 
 from privacy.generators.aim import Aim, AimOptions
 from privacy.generators.auto import AutoOptions
-from privacy.generators.generator import CandidateRefused
-from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.calibration import GENERATORS, TRAINERS
+from privacy.generators.generator import CandidateRefused, default_values, non_default_options, resolved_options
+from privacy.generators.latent import PhasedOptions
 from privacy.generators.linked_tables import LinkedTablesOptions, _generators
-from privacy.generators.registry import GENERATORS, TRAINERS
-from privacy.generators.resolved_options import default_values, non_default_options, resolved_options
 
 LEAST: dict[str, dict[str, Any]] = {
     "class_pictures": {"label": "ward"},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privacy.generators.models import PublishedModel, times
-from privacy.generators.standing_margins import _factors, standing, standing_margins
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.graphical_model import GraphicalModel
+from privacy.generators.bin_weights import _factors, standing, standing_margins
+from privacy.generators.rows import PublishedModel, times
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import GraphicalModel
 
 DOMAIN = CellDomain(("pay", "job", "home"), (4, 3, 2))
 

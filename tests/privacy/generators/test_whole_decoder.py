@@ -7,11 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from privacy.generators.label_shares import shares_kept
-from privacy.generators.whole_decoder import side_by_side, standard_latents, whole_decoder
+from privacy.generators.decoder import shares_kept, side_by_side, standard_latents, whole_decoder
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.whole_network import ONE, LatentMixture, to_steps
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 GENERATOR = np.random.default_rng(8)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
@@ -18,8 +18,8 @@ from privacy.counting_engine import CountsUnavailable
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger import draw_files
-from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.journal.journal import Journal
+from privacy.ledger.entries import GrantExceeded, LedgerCorrupt, LedgerRefusal
+from privacy.ledger.journal.append import Journal
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store.database import Store
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event

@@ -13,7 +13,7 @@ from privacy.accounting.events import DiscreteGaussian, ExponentialMechanism, Pu
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.scores import Candidate, DistanceScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.domains.addends import Addends
-from contracts.domains.value_lattices import WIDEST, ValueLattice
-from contracts.domains.value_sums import LoneSum, ValueMoments
+from contracts.domains.addends import Addends, LoneSum, ValueMoments
+from contracts.domains.lattice import WIDEST, ValueLattice
 from privacy.grant.grant import Grant
 from privacy.grant.measurement import CellSumMeasurement
 from privacy.grant.queries.cell_sums import CellSumQuery
-from privacy.ledger.errors import GrantExceeded
+from privacy.ledger.entries import GrantExceeded
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant

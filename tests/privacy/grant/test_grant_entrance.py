@@ -24,11 +24,10 @@ from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import LedgerRefusal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import PrivateCounts, SparseCounts
+from privacy.marginals.counts import Coarsening, PrivateCounts, SparseCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes

@@ -10,8 +10,8 @@ import pytest
 
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.ledger.errors import LedgerCorrupt, LedgerRefusal
-from privacy.ledger.journal.journal import Journal
+from privacy.ledger.entries import LedgerCorrupt, LedgerRefusal
+from privacy.ledger.journal.append import Journal
 from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.grant.test_grant import ZEROS
 from tests.privacy.ledger.ledgers import HALF, Counted, Place, ledger_with_account, request

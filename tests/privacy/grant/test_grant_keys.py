@@ -14,14 +14,13 @@ from scipy.stats import binom
 
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.events import Pure
-from privacy.accounting.keep_chances import ONE, keep_chances
-from privacy.accounting.key_selection import key_selection
+from privacy.accounting.events import Pure, key_selection
+from privacy.accounting.key_law import ONE, keep_chances
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import KeyMeasurement
 from privacy.grant.queries.keys import KeyQuery, packed, unpacked
 from privacy.grant.queries.query import Relation
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.key_units import KeyLabels, PrivateKeys
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, bind, request, terms

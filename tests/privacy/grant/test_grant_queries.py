@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privacy.grant.queries.level_counts import LevelCountQuery
 
 from contracts.contract.contract import Adjacency
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PrivacyEvent, ZeroConcentrated
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.cell_sums import CellSumQuery
@@ -26,10 +26,9 @@ from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.votes import VoteQuery
 from privacy.learning.candidates import Candidates, vote_event
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import Everyone
 from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.moments import Moments, sum_event
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.learning.moments import Everyone, Moments, sum_event
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.ordered.strategies import measured_numbers, strategy_moves

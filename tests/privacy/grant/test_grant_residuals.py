@@ -10,9 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from privacy.grant.queries.residuals import ResidualQuery
-from privacy.ledger.errors import LedgerRefusal
-from privacy.marginals.coarsening import Coarsening
-from privacy.marginals.counts import PrivateCounts
+from privacy.ledger.entries import LedgerRefusal
+from privacy.marginals.counts import Coarsening, PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place, opened_grant
 

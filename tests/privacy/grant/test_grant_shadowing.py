@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.counting_engine import CountsUnavailable
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.grant.queries.sums import SumQuery
-from privacy.ledger.errors import LedgerRefusal
-from privacy.marginals.coarsening import Coarsening
+from privacy.ledger.entries import LedgerRefusal
+from privacy.marginals.counts import Coarsening
 from privacy.marginals.scores import Candidate, DistanceScore
 from tests.privacy.grant.crashes import opened
 from tests.privacy.grant.test_grant_sparse import HALF, Listed, depth

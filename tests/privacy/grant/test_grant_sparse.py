@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.contract.odcs import load_contract
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteLaplace
 from privacy.grant.grant import Grant, open_grant
@@ -26,20 +26,19 @@ from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery, draw_listed
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger import draw_files
-from privacy.ledger.errors import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.journal.journal import Journal
+from privacy.ledger.entries import GrantExceeded, LedgerCorrupt, LedgerRefusal
+from privacy.ledger.journal.append import Journal
 from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import SeededBytes
 from privacy.private_table import PrivateTable
 from privacy.refine import sparse_depth
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
+from privacy.refine.simplex import round_to_total
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth, depth_of
-from privacy.refine.sparse_tables import refine_sparse_table
-from privacy.refine.tables import refine_table
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.refine.tables import refine_sparse_table, refine_table
+from privacy.snapshots.snapshot import SnapshotCounts
 from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.ledger.ledgers import HALF, KEYED_HASH, Counted, Place, ledger_with_account, request
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.strategies import StrategyQuery
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import LedgerRefusal
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.ordered.strategies import strategy_moves
 from privacy.marginals.sensitivity import GaussianNoise

@@ -13,11 +13,9 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.grant.measurement import SumMeasurement
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding
-from privacy.learning.groups import LabelCodes, Responsibilities
-from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.moments import Moments
-from privacy.learning.rows import PrivateRows
-from privacy.ledger.errors import LedgerRefusal
+from privacy.learning.layout import ColumnLayout, PrivateRows, RowLayout
+from privacy.learning.moments import LabelCodes, Moments, Responsibilities
+from privacy.ledger.entries import LedgerRefusal
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, embedded, private, random_rows, whole

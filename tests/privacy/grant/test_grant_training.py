@@ -16,15 +16,12 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.training import TrainingQuery
 from privacy.learning import training as training_module
-from privacy.learning.errors import CannotTrain, TrainingDiverged
-from privacy.learning.execution import Execution
+from privacy.learning.layout import PrivateRows
 from privacy.learning.learners import Classifier, Learner
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Adam, Sgd
-from privacy.learning.plan import TrainingPlan
-from privacy.learning.rows import PrivateRows
+from privacy.learning.network import Adam, CannotTrain, Sgd, TrainingDiverged, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.trained import Trained
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.grant.crashes import Killed
@@ -174,7 +171,7 @@ def test_a_kill_before_the_checkpoint_is_entered_adopts_it(
     sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is there, the journal does not know it: it is the draw, and the reserve is not touched."""
-    from privacy.ledger.journal.journal import Journal
+    from privacy.ledger.journal.append import Journal
 
     ledger = a_ledger(sqlite_place)
     grant = open_grant(ledger, "run-1")

@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from privacy.accounting.events import Pure, ZeroConcentrated
-from privacy.generators.evolution import Evolution
+from privacy.generators.private_evolution import Evolution
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
 from privacy.learning.candidates import Candidates
-from privacy.learning.rows import PrivateRows
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.learning.layout import PrivateRows
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
 from tests.privacy.ledger.ledgers import Place, ledger_with_account, opened_grant, request

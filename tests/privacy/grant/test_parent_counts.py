@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contracts.contract.odcs import load_contract
-from privacy.generators.registry import generator
+from privacy.generators.calibration import generator
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery

@@ -19,8 +19,8 @@ from privacy.accounting.events import event_from_json, event_kind
 from privacy.grant.grant import open_grant
 from privacy.grant.queries import kinds
 from privacy.grant.queries.query import Relation
-from privacy.ledger.errors import GrantExceeded
-from privacy.ledger.replay.entered_terms import cost_of_events, entered_event
+from privacy.ledger.entries import GrantExceeded
+from privacy.ledger.replay.entry_rules import cost_of_events, entered_event
 from privacy.marginals.sensitivity import GaussianNoise
 from tasks.records.model.draw_kinds import draw_checks, draw_form, draw_kinds
 from tasks.verification.draws.draw_checks import OtherDraw, PublishedValues
@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.event import RegisteredEvent
+from privacy.accounting.events import RegisteredEvent
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
@@ -152,7 +152,7 @@ PARTS = '''
 from typing import Literal
 
 from privacy.accounting.events import DiscreteGaussian
-from tasks.records.draws.draw_form import DrawForm
+from tasks.records.draws.marginal import DrawForm
 from tasks.records.model.draw_kinds import DrawParts
 from tasks.records.model.version_statements import FittedDraw
 from tasks.verification.draws.draw_checks import DrawChecks

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from privacy.inference.components import Components, Parts
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.measured import Measured
+from privacy.marginals.estimation import Measured
+from privacy.marginals.graph import CellDomain
 
 DOMAIN = CellDomain(("a", "b", "c"), (4, 3, 5))
 ROWS = np.random.default_rng(3).integers(0, DOMAIN.shape, size=(5_000, 3))

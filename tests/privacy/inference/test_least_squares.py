@@ -7,8 +7,8 @@ import pytest
 
 from privacy.inference.components import Components
 from privacy.inference.least_squares import INTERCEPT, NoiseTooLarge, Term, least_squares, reach
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.measured import Measured
+from privacy.marginals.estimation import Measured
+from privacy.marginals.graph import CellDomain
 
 DOMAIN = CellDomain(("a", "b", "c"), (4, 3, 5))
 NUMBER = 20_000

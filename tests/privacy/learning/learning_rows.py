@@ -9,10 +9,16 @@ from numpy.typing import NDArray
 
 from privacy.arrays import Unsigned
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, Groups, LabelCodes, NearestCentre, NormShells, Responsibilities
-from privacy.learning.layout import ColumnLayout, RowLayout
-from privacy.learning.moments import Moments
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import ColumnLayout, PrivateRows, RowLayout
+from privacy.learning.moments import (
+    Everyone,
+    Groups,
+    LabelCodes,
+    Moments,
+    NearestCentre,
+    NormShells,
+    Responsibilities,
+)
 from tests.privacy.ledger.ledgers import KEYED_HASH
 
 LEVELS = np.linspace(0, 1, 11)[:, None]

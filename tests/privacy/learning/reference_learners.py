@@ -23,11 +23,10 @@ from privacy.learning.learners import (
     learner_slots,
     parameters_of,
 )
-from privacy.learning.losses import loss_of
-from privacy.learning.network import Linear, Network, Relu, Slot, perceptron
-from privacy.learning.optimizer import Adam, Sgd
+from privacy.learning.network import Adam, Linear, Network, Relu, Sgd, Slot, perceptron
+from privacy.learning.training import loss_of
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SeededBytes
-from privacy.noise.row_normals import normals_from
 
 CPU = torch.device("cpu")
 
@@ -180,7 +179,7 @@ def _in_float64(part: Any) -> Any:
     for name, value in vars(part).items():
         if isinstance(value, torch.Tensor) and value.is_floating_point():
             object.__setattr__(part, name, value.double())
-        elif type(value).__module__ == "privacy.learning.losses":
+        elif type(value).__module__ == "privacy.learning.training":
             _in_float64(value)
     return part
 

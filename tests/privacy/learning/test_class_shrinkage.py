@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
-from privacy.learning.class_shrinkage import shrunk_classes
-from privacy.learning.mixture import Mixture, maximised
+from privacy.learning.mixture import Mixture, maximised, shrunk_classes
 from privacy.learning.moments import MomentBlocks
 
 BOUND, ROWS, DIMENSION, CLASSES = 5.0, 5000.0, 12, 8

@@ -10,12 +10,12 @@ import torch
 from torch.nn import functional
 
 from privacy.learning.clipping import Tape, add_clipped_sum
-from privacy.learning.execution import Execution
 from privacy.learning.learners import Learner
 from privacy.learning.network import Linear, Slot
+from privacy.learning.plan import Execution
 from privacy.learning.training import Session, initial_state
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SeededBytes
-from privacy.noise.row_normals import normals_from
 from tests.privacy.learning.reference_learners import (
     LEARNERS,
     classifier,

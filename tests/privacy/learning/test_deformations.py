@@ -12,7 +12,7 @@ from scipy.ndimage import affine_transform
 
 from privacy.learning.deformations import ONE, Deformation
 from privacy.learning.portable_normal import normal_steps
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 
 SEED = PostProcessingSeed(11)
 HEIGHT, WIDTH = 9, 12

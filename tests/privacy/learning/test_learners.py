@@ -11,13 +11,10 @@ import torch
 from scipy.stats import multivariate_normal
 from torch import Tensor
 
-from privacy.learning.errors import CannotTrain
-from privacy.learning.execution import Execution
 from privacy.learning.learners import FixedDeviation, GaussianMixture, LatentModel, learner_digest, parameters_of
-from privacy.learning.losses import LatentLoss
-from privacy.learning.network import Linear, Network, Relu, perceptron
-from privacy.learning.optimizer import Adam, Sgd
-from privacy.learning.training import Session, TrainingState, initial_state
+from privacy.learning.network import Adam, CannotTrain, Linear, Network, Relu, Sgd, perceptron
+from privacy.learning.plan import Execution
+from privacy.learning.training import LatentLoss, Session, TrainingState, initial_state
 from tests.privacy.learning.reference_learners import (
     CPU,
     autoencoder,

@@ -17,7 +17,6 @@ from privacy.arrays import Unsigned
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.sums import SumQuery
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, LabelCodes
 from privacy.learning.kmeans import cluster_statistic, fit_clusters, initial_centres
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.mixture import (
@@ -30,9 +29,9 @@ from privacy.learning.mixture import (
     mixture_statistic,
     smallest_floor,
 )
-from privacy.learning.moments import MomentBlocks, Moments
+from privacy.learning.moments import Everyone, LabelCodes, MomentBlocks, Moments
 from privacy.learning.principal_components import noise_edge, principal_components
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning.learning_rows import private
 from tests.privacy.ledger.ledgers import Place, ledger_with_account, request

@@ -11,24 +11,23 @@ import pytest
 
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
-from privacy.accounting.convert import best_epsilon, epsilon_at
-from privacy.accounting.curves import pure_loss, renyi
-from privacy.accounting.event import UnsupportedEvent
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     DiscreteLaplaceVector,
     PrivacyEvent,
+    UnsupportedEvent,
     event_from_json,
 )
+from privacy.accounting.renyi import best_epsilon, epsilon_at, pure_loss, renyi
 from privacy.accounting.scale import scaled
-from privacy.classifiers.perturbation_options import parameter_epsilon
+from privacy.classifiers.trainer import parameter_epsilon
 from privacy.grant.queries.parameters import ParameterQuery, assigned, clamped_steps, noisy_step, vectors_of
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.learning.errors import CannotTrain
 from privacy.learning.feed_forward import as_layers, initial_vector
+from privacy.learning.network import CannotTrain
 from privacy.learning.perturbed import STEPS, DeltaTraining, ParameterRelease, PlainTraining
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tasks.verification.recompute.loss import recompute

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian, PrivacyEvent, Pure, ZeroConcentrated
-from privacy.accounting.second_backend import pld_epsilon
-from privacy.learning import calibration
-from privacy.learning.calibration import calibrated_multiplier
-from privacy.learning.errors import CannotTrain
-from privacy.learning.plan import Schedule, TrainingPlan, checked_useful, signal_to_noise
+from privacy.accounting.renyi import best_epsilon
+from privacy.learning import plan as calibration
+from privacy.learning.network import CannotTrain
+from privacy.learning.plan import Schedule, TrainingPlan, calibrated_multiplier, checked_useful, signal_to_noise
 
 MNIST = Schedule(60_000, 300, Fraction(10), checkpoints=10, reserve=1)
 DELTA = Fraction(1, 10**5)

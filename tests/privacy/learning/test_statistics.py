@@ -13,12 +13,19 @@ from hypothesis import strategies as st
 
 from contracts.contract.contract import Adjacency
 from privacy.accounting.amounts import AmountRefused
-from privacy.accounting.curves import renyi
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.claim import pld_epsilon
+from privacy.accounting.renyi import renyi
 from privacy.learning.embedding import Embedding, embedding
-from privacy.learning.groups import Everyone, LabelCodes, NearestCentre, NormShells, Responsibilities
 from privacy.learning.lattice import into_ball
-from privacy.learning.moments import Moments, sum_event
+from privacy.learning.moments import (
+    Everyone,
+    LabelCodes,
+    Moments,
+    NearestCentre,
+    NormShells,
+    Responsibilities,
+    sum_event,
+)
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.learning.learning_rows import (
     LAYOUT,

@@ -11,18 +11,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
-from privacy.accounting.convert import best_epsilon
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import PoissonSampledGaussian
-from privacy.accounting.second_backend import pld_epsilon
+from privacy.accounting.renyi import best_epsilon
 from privacy.grant.queries.training import noisy_step
 from privacy.grant.sampled_noise import SampledNoise
-from privacy.learning.execution import Execution
-from privacy.learning.network import perceptron
-from privacy.learning.optimizer import Sgd
-from privacy.learning.plan import TrainingPlan
+from privacy.learning.network import Sgd, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
 from privacy.learning.training import Session, initial_state
+from privacy.noise.lattice_gaussian import normals_from
 from privacy.noise.random_bytes import SecureBytes
-from privacy.noise.row_normals import normals_from
 from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
 from tests.privacy.noise.noise_statistics import FALSE_ALARM
 

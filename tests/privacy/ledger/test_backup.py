@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import SudareError
 from privacy.grant.grant import open_grant
 from privacy.ledger.backup import dump, restore
-from privacy.ledger.errors import LedgerRefusal, LedgerUnavailable
+from privacy.ledger.entries import LedgerRefusal, LedgerUnavailable
 from privacy.ledger.ledger import Ledger
 from tests.privacy.conftest import Databases, NewPlace
 from tests.privacy.ledger.ledgers import Place, laplace, ledger_with_account, published, request

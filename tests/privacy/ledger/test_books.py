@@ -10,7 +10,7 @@ import pytest
 from privacy.accounting.amounts import PICO
 from privacy.grant.grant import open_grant
 from privacy.ledger import books
-from privacy.ledger.accounts.reckoning import Reckoning
+from privacy.ledger.accounts.fold import Reckoning
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store import schema
 from tests.privacy.ledger.ledgers import SIGNER, Place, bind, laplace, request, terms

@@ -19,8 +19,7 @@ from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.grant.grant import open_grant
-from privacy.ledger.entries import SEALED
-from privacy.ledger.errors import BudgetExceeded, ClockBehind, LedgerRefusal
+from privacy.ledger.entries import SEALED, BudgetExceeded, ClockBehind, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store import schema
 from privacy.marginals.sensitivity import GaussianNoise
@@ -340,7 +339,7 @@ def test_a_clock_that_lags_behind_the_last_entry_s_hour_counts_as_that_hour(plac
 
 
 CHARGER = """
-from privacy.ledger.errors import BudgetExceeded
+from privacy.ledger.entries import BudgetExceeded
 ledger = place.open()
 admitted = 0
 for number in range(20):

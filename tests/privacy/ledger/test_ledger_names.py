@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from contracts.periods.time_blocks import time_block
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
 from tests.privacy.ledger.ledgers import SOURCE, Place, bind, laplace, opened, request, terms
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from privacy.accounting.amounts import PICO
 from privacy.ledger.accounts.balances import parts_in
-from privacy.ledger.entries import KINDS, Entry
-from privacy.ledger.errors import LedgerUnavailable
+from privacy.ledger.entries import KINDS, Entry, LedgerUnavailable
 from privacy.ledger.journal import search
 from privacy.ledger.journal.merkle import root_from_proof
 from privacy.ledger.journal.search import EntryFilter, entries, entry_at, prove

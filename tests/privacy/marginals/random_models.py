@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.factor import aligned
-from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import GraphicalModel, aligned
 
 
 @st.composite

@@ -9,9 +9,8 @@ from math import log
 
 import pytest
 
-from contracts.domains.addends import Addends
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum, ValueMoments
+from contracts.domains.addends import Addends, LoneSum, ValueMoments
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise

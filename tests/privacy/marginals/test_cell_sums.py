@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event

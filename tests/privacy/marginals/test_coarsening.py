@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.release.tables.levels import levels_of
-from contracts.release.tables.product import TableSpec
+from contracts.release.tables.tables import TableSpec
 from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.ledger.errors import GrantExceeded, LedgerRefusal
-from privacy.marginals.coarsening import Coarsening, coarsening, sum_up
+from privacy.ledger.entries import GrantExceeded, LedgerRefusal
+from privacy.marginals.counts import Coarsening, coarsening, sum_up
 from privacy.marginals.sensitivity import LaplaceNoise, marginal_moves
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from privacy.table_plans.split import level_shares
 from tests.contracts.release.tables.test_levels import mesh
 from tests.privacy.conftest import NewPlace

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from privacy.arrays import Floats
 from privacy.marginals import contraction
 from privacy.marginals.contraction import lacking, sum_onto, three_axes
-from privacy.marginals.table_plan import ContractionTree
+from privacy.marginals.inference import ContractionTree
 
 COLUMNS = ("a", "b", "c", "d", "e")
 SHAPE = (3, 8, 9, 10, 11)

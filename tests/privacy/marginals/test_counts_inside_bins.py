@@ -13,15 +13,15 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
-from contracts.domains.value_bins import BinTree
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import BinTree
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.private_table import PrivateTable
-from privacy.snapshots.offset_scan import count_between_cuts
+from privacy.snapshots.scans import count_between_cuts
 from tests.contracts.domains.test_value_bins import tree_of, whole
 
 TREE = tree_of(whole([-3, 1, 40, 96]))

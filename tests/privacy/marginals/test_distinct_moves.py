@@ -8,9 +8,9 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from contracts.contract.contract import Adjacency
-from contracts.domains.distinct_counts import DistinctCount
-from privacy.accounting.curves import renyi
+from contracts.domains.addends import DistinctCount
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.renyi import renyi
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, distinct_moves
 

@@ -12,10 +12,9 @@ from scipy.optimize import minimize, nnls
 
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import ModelTooLarge, NothingPossible
-from privacy.marginals.estimation import estimate
-from privacy.marginals.measured import Measured, StructuralZeros, combine, estimate_total
+from privacy.marginals.blocks import ModelTooLarge, NothingPossible
+from privacy.marginals.estimation import Measured, StructuralZeros, combine, estimate, estimate_total
+from privacy.marginals.graph import CellDomain
 from tests.privacy.marginals.random_models import joint, random_model, summed
 
 ABC = CellDomain(("a", "b", "c"), (2, 3, 4))

@@ -7,11 +7,11 @@ import hashlib
 import numpy as np
 import pytest
 
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.given_columns import conditional_columns, conditional_megabytes, draw_given, elimination
-from privacy.marginals.graphical_model import GraphicalModel
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.model import conditional_columns, conditional_megabytes, draw_given, elimination
+from privacy.marginals.portable import PostProcessingSeed
 
 DOMAIN = CellDomain(("age", "work", "pay", "region", "size"), (3, 2, 4, 2, 3))
 CLIQUES = (("age", "work"), ("work", "pay"), ("age", "pay"), ("pay", "region"), ("age", "size"))

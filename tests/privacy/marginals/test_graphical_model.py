@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from privacy.marginals.belief_propagation import BeliefPropagation
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.graphical_model import GraphicalModel
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import BeliefPropagation, GraphicalModel
 from tests.privacy.marginals.random_models import joint, models, random_model, summed
 
 

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy.marginals.blocks import blocks
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.model_sizes import ModelSizes
-from privacy.marginals.triangulation import model_size
+from privacy.marginals.graph import CellDomain, ModelSizes, model_size
 
 COLUMNS = tuple("abcdefghij")
 

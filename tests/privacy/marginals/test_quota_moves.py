@@ -15,14 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
+from contracts.domains.addends import LoneSum
+from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn, UnitOrder
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.private_table import PrivateTable
-from privacy.snapshots.quota_scan import sum_within_quota
+from privacy.snapshots.scans import sum_within_quota
 from tests.privacy.marginals.test_cell_sums import laplace_losses, together
 
 CLIPS = [("0", "3"), ("2", "3"), ("-2", "2"), ("-1", "3"), ("-3", "-1")]

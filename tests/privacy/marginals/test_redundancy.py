@@ -7,12 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from privacy.marginals import quasi_newton
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.estimation import estimate
-from privacy.marginals.measured import Measured
-from privacy.marginals.quasi_newton import product
-from privacy.marginals.redundancy import Redundancy, Scaling, shared_columns
+from privacy.marginals import estimation as quasi_newton
+from privacy.marginals.estimation import Measured, Redundancy, Scaling, estimate, product, shared_columns
+from privacy.marginals.graph import CellDomain
 from tests.privacy.marginals.random_models import joint, random_model, summed
 
 

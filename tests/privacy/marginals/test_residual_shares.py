@@ -12,17 +12,18 @@ from scipy.optimize import minimize
 
 from contracts.contract.contract import Adjacency
 from privacy.marginals.residual_basis import residual_moves
-from privacy.marginals.residual_shares import (
+from privacy.marginals.residuals import (
     TooManyResiduals,
     Workload,
+    cell_covariance,
     cost_factor,
     expected_error,
     least_error,
     least_squares_of_one,
     optimal_residuals,
+    residual_variances,
     subsets,
 )
-from privacy.marginals.residual_tables import cell_covariance, residual_variances
 
 ADULT = {"age": 9, "work": 8, "edu": 16, "marital": 7, "job": 15, "race": 5, "sex": 2, "hours": 10, "income": 2}
 

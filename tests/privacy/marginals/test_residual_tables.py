@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from privacy.marginals.residual_basis import Residual, residual_of
-from privacy.marginals.residual_shares import subsets
-from privacy.marginals.residual_tables import STEP, ResidualTables, cell_covariance, residual_variances
+from privacy.marginals.residuals import STEP, ResidualTables, cell_covariance, residual_variances, subsets
 
 SIZES = {"a": 2, "b": 3, "one": 1, "c": 4}
 ORDER = ("a", "b", "c")

@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given, settings
 from scipy.stats import chi2
 
-from privacy.marginals import sampling
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import NothingPossible
-from privacy.marginals.graphical_model import GraphicalModel
-from privacy.marginals.portable_math import logarithm, scaled_exponential
-from privacy.marginals.sampling import sample
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals import model as sampling
+from privacy.marginals.blocks import NothingPossible
+from privacy.marginals.graph import CellDomain
+from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.model import sample
+from privacy.marginals.portable import PostProcessingSeed, logarithm, scaled_exponential
 from tests.privacy.marginals.random_models import joint, models, random_model, summed
 
 SEED = PostProcessingSeed(20_240_229)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.noise_tail import WIDEST_TABLE, least_margin, mean_above, tail
+from privacy.marginals.count_noise import WIDEST_TABLE, least_margin, mean_above, tail
 from privacy.marginals.suppression import Threshold, effect, published_below, rule_statement, threshold_for
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.noise.noise_statistics import noise_of

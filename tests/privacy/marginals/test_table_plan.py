@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from contracts.contract.impossible_cells import Clique
 from privacy.arrays import Floats
-from privacy.marginals import table_plan
-from privacy.marginals.factor import aligned
-from privacy.marginals.table_plan import ContractionTree
+from privacy.marginals import inference as table_plan
+from privacy.marginals.inference import ContractionTree, aligned
 
 COLUMNS = tuple("abcdef")
 

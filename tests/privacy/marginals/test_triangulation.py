@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.marginals.domain import CellDomain
-from privacy.marginals.errors import ModelTooLarge
-from privacy.marginals.junction_tree import junction_tree
-from privacy.marginals.triangulation import check_size, maximal_cliques, model_size
+from privacy.marginals.blocks import ModelTooLarge
+from privacy.marginals.graph import CellDomain, check_size, junction_tree, maximal_cliques, model_size
 
 ABCD = CellDomain(("a", "b", "c", "d"), (2, 3, 5, 7))
 

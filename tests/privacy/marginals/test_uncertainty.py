@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import half_width, variance
+from privacy.marginals.count_noise import half_width, variance
 
 LAPLACE = [DiscreteLaplace(Fraction(t).limit_denominator(10**6), (1,)) for t in (0.02, 0.1, 0.5, 1, 3, 12)]
 GAUSSIAN = [DiscreteGaussian(Fraction(s).limit_denominator(10**6), (1,)) for s in (0.05, 0.5, 2, 30, 4000, 9000)]

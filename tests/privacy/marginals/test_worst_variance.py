@@ -12,9 +12,16 @@ from scipy.optimize import minimize
 
 from contracts.contract.contract import Adjacency
 from privacy.marginals.residual_basis import residual_moves
-from privacy.marginals.residual_shares import Workload, cost_factor, optimal_residuals, subsets
-from privacy.marginals.residual_tables import cell_covariance, residual_variances
-from privacy.marginals.worst_variance import LEAST_BITS, worst_case_workload
+from privacy.marginals.residuals import WORST_VARIANCE_LEAST_BITS as LEAST_BITS
+from privacy.marginals.residuals import (
+    Workload,
+    cell_covariance,
+    cost_factor,
+    optimal_residuals,
+    residual_variances,
+    subsets,
+    worst_case_workload,
+)
 
 ADULT = {"age": 9, "work": 8, "edu": 16, "marital": 7, "job": 15, "race": 5, "sex": 2, "hours": 10, "income": 2}
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from privacy.noise.box_muller import pair_from_bits, rounded_pair
 from privacy.noise.random_bytes import SeededBytes
+from privacy.noise.rounded_gaussian import pair_from_bits, rounded_pair
 from tests.privacy.noise.noise_statistics import ConstantBytes, ScriptedBytes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from privacy.noise.exponential_mechanism import exponential_mechanism
+from privacy.noise.choice import exponential_mechanism
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SeededBytes
 

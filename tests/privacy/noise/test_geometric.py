@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from privacy.noise.discrete_laplace import SMALLEST_INVERSE_SCALE
-from privacy.noise.geometric import CHUNK, geometric
+from privacy.noise.discrete_laplace import CHUNK, SMALLEST_INVERSE_SCALE, geometric
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.noise.noise_statistics import (

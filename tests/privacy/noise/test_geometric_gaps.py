@@ -12,12 +12,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest, chi2, kstest
 
-from privacy.noise import geometric_gaps as module
+from privacy.noise import sparse_laplace as module
 from privacy.noise.binary_expansion import Bracket
-from privacy.noise.geometric_gaps import MOST_TRIALS, successes
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from privacy.noise.sparse_laplace import layer_probability
+from privacy.noise.sparse_laplace import MOST_TRIALS, layer_probability, successes
 from tests.privacy.noise.noise_statistics import (
     FALSE_ALARM,
     Cdf,

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from privacy.accounting.keep_chances import ONE, keep_chances
-from privacy.noise.key_coins import selected
+from privacy.accounting.key_law import ONE, keep_chances
+from privacy.noise.choice import selected
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SeededBytes
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privacy.accounting.keep_chances import ONE
-from privacy.accounting.key_count_law import KeyCountLaw, key_count_law
-from privacy.noise.key_counts import noisy_key_counts
+from privacy.accounting.key_law import ONE, KeyCountLaw, key_count_law
+from privacy.noise.choice import noisy_key_counts
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes
 

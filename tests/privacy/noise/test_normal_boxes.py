@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from privacy.noise.normal_boxes import BOX_BITS, SLICE_BITS, boxes_of, lies_below
+from privacy.noise.rounded_gaussian import BOX_BITS, SLICE_BITS, boxes_of, lies_below
 from tests.privacy.noise.normal_graph import cell_area
 
 DEVIATIONS = (

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
+from privacy.noise.bernoulli import poisson_sample
 from privacy.noise.binary_expansion import ratio
 from privacy.noise.limits import NoiseRefused
-from privacy.noise.poisson_sample import poisson_sample
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.noise.noise_statistics import FALSE_ALARM, ScriptedBytes
 

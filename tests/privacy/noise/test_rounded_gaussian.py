@@ -15,9 +15,8 @@ from scipy.stats import chi2, norm
 from benchmarks.games import float32_noise
 from privacy.noise import rounded_gaussian as module
 from privacy.noise.limits import NoiseRefused
-from privacy.noise.normal_boxes import Boxes, boxes_of
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from privacy.noise.rounded_gaussian import LARGEST_DEVIATION, rounded_gaussian
+from privacy.noise.rounded_gaussian import LARGEST_DEVIATION, Boxes, boxes_of, rounded_gaussian
 from tests.privacy.noise.noise_statistics import (
     FALSE_ALARM,
     ConstantBytes,

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from privacy.learning.execution import Execution
+from privacy.learning.plan import Execution
 from privacy.learning.training import Session, initial_state
+from privacy.noise.lattice_gaussian import normals_from, row_normals
 from privacy.noise.random_bytes import RandomBytes, SeededBytes
-from privacy.noise.row_normals import normals_from, row_normals
 from tests.privacy.learning.reference_learners import mixed_codes, mixed_layout, p3gm
 from tests.privacy.noise.noise_statistics import FALSE_ALARM, ScriptedBytes
 

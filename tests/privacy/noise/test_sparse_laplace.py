@@ -27,12 +27,10 @@ from scipy.stats import chi2, kstest
 
 from privacy.noise import sparse_laplace as module
 from privacy.noise.binary_expansion import Bracket
-from privacy.noise.discrete_laplace import discrete_laplace
-from privacy.noise.geometric import geometric
-from privacy.noise.geometric_gaps import successes
+from privacy.noise.discrete_laplace import discrete_laplace, geometric
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from privacy.noise.sparse_laplace import MOST_CELLS, CellsAndValues, SparseLaplace
+from privacy.noise.sparse_laplace import MOST_CELLS, CellsAndValues, SparseLaplace, successes
 from tests.privacy.noise.noise_statistics import FALSE_ALARM, laplace_cdf
 
 BLOCKS = 200_000

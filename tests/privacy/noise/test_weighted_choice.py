@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from privacy.noise.choice import weighted_choice
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SeededBytes
-from privacy.noise.weighted_choice import weighted_choice
 
 DISTANCES = np.array([3, 0, 9, 4, 40, 2, 7])
 WEIGHTS = np.array([5, 1, 900, 0, 10**9, 40, 100])

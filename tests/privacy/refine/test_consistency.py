@@ -12,11 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.refine.consistency import Agreement, NoisyTable, shared_cliques
+from privacy.refine.consistency import (
+    Agreement,
+    KnownTotal,
+    MeasuredTable,
+    NoisyTable,
+    refine_together,
+    shared_cliques,
+)
 from privacy.refine.tables import NO_SUM
-from privacy.refine.together import KnownTotal, MeasuredTable, refine_together
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2}
 CLIQUES = [("a", "b"), ("c", "b"), ("a", "c", "d"), ("d",), ("b", "d")]

@@ -7,17 +7,18 @@ import pytest
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
-from privacy.refine.crossing_trees import CrossingTree, crossed
-from privacy.refine.place_counts import whole_counts
-from privacy.refine.place_estimates import (
+from privacy.refine.estimates import (
+    CrossingTree,
     LevelTable,
     MeasuredSpine,
     SpineEstimate,
+    crossed,
     each_level,
     estimate_upwards,
     final_variances,
 )
-from privacy.refine.place_intervals import interval_ends, margin_deviations
+from privacy.refine.place_counts import whole_counts
+from privacy.refine.whole_counts import interval_ends, margin_deviations
 
 SHAPE, CELLS, LEAVES = (3,), 3, 24
 VARIANCES = (4.0, 6.0, 9.0)

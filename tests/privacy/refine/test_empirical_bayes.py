@@ -9,14 +9,20 @@ import pytest
 from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine.empirical_bayes import deconvolve, empirical_bayes, lattice, summaries
+from privacy.refine.empirical_bayes import (
+    deconvolve,
+    empirical_bayes,
+    lattice,
+    noise_covariance,
+    reach_in_bins,
+    summaries,
+    unbiased_risk,
+)
 from privacy.refine.posterior import expected_rmse, refine_posterior
 from privacy.refine.risk import estimate_risk, refine_auto
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
-from privacy.refine.unbiased_risk import noise_covariance, reach_in_bins, unbiased_risk
+from privacy.refine.simplex import project_simplex, round_to_total
 from tests.privacy.noise.noise_statistics import noise_of
 
 TENTH = DiscreteLaplace(Fraction(1, 10), (1,))

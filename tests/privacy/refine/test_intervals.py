@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import half_width, variance
-from privacy.refine import chunks
+from privacy.marginals.count_noise import half_width, variance
+from privacy.refine import simplex as chunks
 from privacy.refine.intervals import (
     CONFIDENCE,
     Intervals,

@@ -12,17 +12,18 @@ from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLapl
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine import chunks
-from privacy.refine.bootstrap_risk import expected_risks, population
+from privacy.refine import simplex as chunks
 from privacy.refine.lambda_choice import (
     LambdaChoice,
     choose_lambda_auto,
     distinct_counts,
+    expected_risks,
     lambda_for_reference,
     lambda_for_sparsity,
+    population,
 )
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
+from privacy.refine.simplex import round_to_total
 
 
 def laplace(epsilon: str) -> DiscreteLaplace:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import CountNoise, DiscreteGaussian
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.noise.discrete_gaussian import discrete_gaussian
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine import empirical_bayes as empirical_bayes_module

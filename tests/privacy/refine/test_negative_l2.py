@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.methods import NO_NEIGHBOURS
 from privacy.refine.negative_l2 import negative_l2
 from privacy.refine.posterior import refine_posterior
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 from privacy.refine.spatial import spatial_bayes
 from privacy.refine.tables import ALL_ZERO, NO_SUM, Chosen, Refined, refine_table
 

@@ -9,20 +9,20 @@ import pytest
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
-from privacy.refine import place_estimates
-from privacy.refine.margin_spaces import averaging_weights, cell_shares, precisions, spread
-from privacy.refine.place_counts import whole_counts
-from privacy.refine.place_estimates import (
+from privacy.refine import estimates as place_estimates
+from privacy.refine.estimates import (
     LevelTable,
     MeasuredSpine,
+    PublicMargin,
     each_level,
     estimate_upwards,
     final_variances,
+    implied_margins,
     sum_variances,
 )
-from privacy.refine.place_families import project_families
-from privacy.refine.place_intervals import interval_ends, margin_deviations
-from privacy.refine.public_margins import PublicMargin, implied_margins
+from privacy.refine.margin_spaces import averaging_weights, cell_shares, precisions, spread
+from privacy.refine.place_counts import whole_counts
+from privacy.refine.whole_counts import interval_ends, margin_deviations, project_families
 
 SHAPE = (2, 3)
 PARENTS = (np.array([0, 0, 0]), np.array([0, 0, 1, 2, 2, 2]))

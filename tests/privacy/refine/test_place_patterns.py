@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from privacy.arrays import Floats
+from privacy.refine.estimates import LevelTable, MeasuredSpine, PublicMargin, estimate_upwards, implied_margins
 from privacy.refine.place_counts import whole_counts
-from privacy.refine.place_estimates import LevelTable, MeasuredSpine, estimate_upwards
-from privacy.refine.place_patterns import patterned_counts
-from privacy.refine.public_margins import PublicMargin, implied_margins
+from privacy.refine.whole_counts import patterned_counts
 
 SHAPE = (2, 3)
 CELLS = 6

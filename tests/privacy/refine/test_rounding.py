@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from privacy.refine import chunks
+from privacy.refine import simplex as chunks
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 
 LARGE = 300_000
 

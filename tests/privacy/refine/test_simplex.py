@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from privacy.refine import chunks
-from privacy.refine.chunks import over_chunks
-from privacy.refine.simplex import project_divided, project_simplex, threshold
+from privacy.refine import simplex as chunks
+from privacy.refine.simplex import over_chunks, project_divided, project_simplex, threshold
 
 LARGE = 700_000
 """Several chunks, and above the size from which a sample gives the bound."""

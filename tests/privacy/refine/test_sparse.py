@@ -15,8 +15,7 @@ from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.noise.sparse_laplace import SparseLaplace
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
+from privacy.refine.simplex import project_simplex, round_to_total
 from privacy.refine.simplex import threshold as theta_of
 from privacy.refine.sparse import (
     SparseRefined,

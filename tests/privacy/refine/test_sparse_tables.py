@@ -9,16 +9,25 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine import sparse_depth, sparse_tables
+from privacy.refine import sparse_depth
+from privacy.refine import tables as sparse_tables
 from privacy.refine.intervals import count_intervals, noise_intervals
 from privacy.refine.sparse import SparseTable
 from privacy.refine.sparse_depth import Depth, depth_of, expected_false_hits
-from privacy.refine.sparse_tables import NOTHING_LISTED, RESTRICTED, RefinedCells, refine_sparse_table
-from privacy.refine.tables import ALL_ZERO, NO_SUM, Refined, refine_table
+from privacy.refine.tables import (
+    ALL_ZERO,
+    NO_SUM,
+    NOTHING_LISTED,
+    RESTRICTED,
+    Refined,
+    RefinedCells,
+    refine_sparse_table,
+    refine_table,
+)
 
 SHAPE = (40, 50)
 ZEROS = ImpossibleCells(SHAPE, (((0, (3, 4)), (1, (0, 1, 2, 3))), ((1, (49,)),)), count=48)

@@ -12,14 +12,11 @@ from privacy.accounting.events import DiscreteLaplace
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
 from privacy.refine import spatial
-from privacy.refine.count_mixture import components
 from privacy.refine.empirical_bayes import empirical_bayes, lattice
-from privacy.refine.neighbourhood import Frame
 from privacy.refine.posterior import refine_posterior
 from privacy.refine.risk import refine_auto
-from privacy.refine.rounding import round_to_total
-from privacy.refine.simplex import project_simplex
-from privacy.refine.spatial import shrink, spatial_bayes
+from privacy.refine.simplex import project_simplex, round_to_total
+from privacy.refine.spatial import Frame, components, shrink, spatial_bayes
 
 
 def event(epsilon: str) -> DiscreteLaplace:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.refine.tables import refine_table
-from privacy.refine.total import NoisySum, estimate_total, kept_total, table_sum
+from privacy.refine.tables import NoisySum, estimate_total, kept_total, refine_table, table_sum
 
 Counts = NDArray[np.int64]
 EVENT = DiscreteLaplace(Fraction(1, 2), (1,))

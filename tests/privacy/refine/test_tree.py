@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from contracts.release.tables.levels import levels_of
-from contracts.release.tables.product import Refine, TableSpec
-from privacy.marginals.coarsening import coarsening, sum_up
+from contracts.release.tables.tables import Refine, TableSpec
+from privacy.marginals.counts import coarsening, sum_up
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
+from privacy.refine.consistency import MeasuredTree, measured_tree, refine_tree
 from privacy.refine.tables import NO_SUM, Refined, refine_table
-from privacy.refine.tree import MeasuredTree, measured_tree, refine_tree
 from privacy.table_plans.split import level_shares
 from tests.contracts.release.tables.test_levels import mesh
 

@@ -17,8 +17,8 @@ from contracts.contract.contract import Contract
 from privacy.marginals.counts import PrivateCounts
 from privacy.private_table import PrivateTable
 from privacy.snapshots import shared_scan
-from privacy.snapshots import snapshot_counts as counts_module
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots import snapshot as counts_module
+from privacy.snapshots.snapshot import SnapshotCounts
 from tests.source_folders import FOLDERS, ROOT
 
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
@@ -150,16 +150,16 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
     ("call", "allowed"),
     [
         ("._count()", ["privacy/grant/grant.py"]),
-        ("._counted", ["privacy/snapshots/snapshot_counts.py"]),
-        ("count_marginals(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_counts.py"]),
-        ("count_populated(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot_counts.py"]),
-        ("sum_offsets(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
-        ("count_leaves(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
-        ("sum_moments(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
-        ("count_magnitudes(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
-        (" count_distinct(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_sums.py"]),
-        ("count_offsets(", ["privacy/snapshots/offset_scan.py", "privacy/snapshots/snapshot_values.py"]),
-        (".counted_cells(", ["privacy/snapshots/snapshot_counts.py"]),
+        ("._counted", ["privacy/snapshots/snapshot.py"]),
+        ("count_marginals(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot.py"]),
+        ("count_populated(", ["privacy/snapshots/shared_scan.py", "privacy/snapshots/snapshot.py"]),
+        ("sum_offsets(", ["privacy/snapshots/scans.py", "privacy/snapshots/snapshot.py"]),
+        ("count_leaves(", ["privacy/snapshots/scans.py", "privacy/snapshots/snapshot.py"]),
+        ("sum_moments(", ["privacy/snapshots/scans.py", "privacy/snapshots/snapshot.py"]),
+        ("count_magnitudes(", ["privacy/snapshots/scans.py", "privacy/snapshots/snapshot.py"]),
+        (" count_distinct(", ["privacy/snapshots/scans.py", "privacy/snapshots/snapshot.py"]),
+        ("count_offsets(", ["privacy/snapshots/scans.py", "privacy/snapshots/snapshot.py"]),
+        (".counted_cells(", ["privacy/snapshots/snapshot.py"]),
         ("cells_of(", ["extensions/sudare_engines/staged_table.py", "extensions/sudare_engines/staging.py"]),
     ],
 )

@@ -14,10 +14,9 @@ import pytest
 
 from contracts.contract.contract import Contract
 from contracts.errors import ContractRefused
-from privacy.learning.layout import ColumnLayout, Head, RowLayout, row_layout
-from privacy.learning.rows import PrivateRows
+from privacy.learning.layout import ColumnLayout, Head, PrivateRows, RowLayout, row_layout
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_rows import SnapshotRows, _read_codes
+from privacy.snapshots.snapshot import SnapshotRows, _read_codes
 from tests.contracts.samples import column, contract_of
 
 CELL = {"policy": "category"}

@@ -15,12 +15,12 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum, ValueMoments, moments_of
+from contracts.domains.addends import LoneSum, ValueMoments, moments_of
+from contracts.domains.lattice import ValueLattice
 from privacy.private_table import PrivateTable
-from privacy.snapshots import snapshot_sums as sums_module
-from privacy.snapshots.offset_scan import sum_offsets
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots import snapshot as sums_module
+from privacy.snapshots.scans import sum_offsets
+from privacy.snapshots.snapshot import SnapshotSums
 
 CLIQUES = [(), ("sex",), ("education", "income"), ("income", "education"), ("marital-status", "sex", "income")]
 ADDENDS = (

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Contract
 from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from privacy.snapshots.snapshot import SnapshotSums
 from tests.privacy.snapshots.test_snapshot_sums import stored
 
 Rows = dict[str, NDArray[np.int64]]

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import LoneSum, moments_of
-from contracts.domains.value_trees import ValueTree
-from contracts.release.tables.minimum_frequency import MinimumFrequency
+from contracts.domains.addends import Addends, LoneSum, WeightedCount, moments_of
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
+from contracts.release.tables.tables import MinimumFrequency
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import threshold_for
 from privacy.statistics.cell_suppression import (

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from contracts.domains.distinct_counts import DistinctCount
-from contracts.release.statistics_table import StatisticsTable
+from contracts.domains.addends import DistinctCount
+from contracts.release.statistics import StatisticsTable
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
+from privacy.statistics.table import Columns, NoisyNumbers, table_values
 
 RELEASES = 2000
 TRUE = (0, 1, 3, 40, 99, 100)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.effective_sizes import estimate_effective_sizes
+from privacy.statistics.estimates import estimate_effective_sizes
 
 RELEASES = 2000
 FALSE_ALARM = 1e-10

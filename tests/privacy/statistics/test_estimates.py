@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.statistics.estimates import Estimates, bounded_estimates, estimate_counts, estimate_means, estimate_sums
-from privacy.statistics.noise_quantiles import quantile
+from privacy.statistics.noise_sums import quantile
 
 LOW, HIGH = Fraction(-10), Fraction(90)
 ROWS = (1, 2, 5, 20, 100, 1000, 10_000)

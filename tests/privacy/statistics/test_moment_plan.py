@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from contracts.domains.value_sums import LoneSum, ValueMoments
-from privacy.statistics.expected_errors import SIZES, count_error, expected_errors
-from privacy.statistics.noise_quantiles import quantile
-from privacy.statistics.plan import StatisticsPlan, plan_statistics, rehearse
+from contracts.domains.addends import LoneSum, ValueMoments
+from privacy.statistics.noise_sums import quantile
+from privacy.statistics.plan import SIZES, StatisticsPlan, count_error, expected_errors, plan_statistics, rehearse
 from tests.contracts.samples import column, contract_of
 from tests.privacy.statistics.test_plan import planned
 

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_sums import ValueMoments, moments_of
+from contracts.domains.addends import ValueMoments, moments_of
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import CountNoise
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event

@@ -15,10 +15,9 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.noise_tail import tail
-from privacy.marginals.uncertainty import half_width
-from privacy.statistics import noise_quantiles
-from privacy.statistics.noise_quantiles import PIECES, contrast_quantiles, even_quantile, mixed_quantile, quantile
+from privacy.marginals.count_noise import half_width, tail
+from privacy.statistics import noise_sums as noise_quantiles
+from privacy.statistics.noise_sums import PIECES, contrast_quantiles, even_quantile, mixed_quantile, quantile
 
 
 def laplace(inverse_scale: str) -> DiscreteLaplace:

@@ -14,11 +14,10 @@ from contracts.release.statistics import StatisticsProduct
 from privacy.accounting.amounts import PICO, AmountRefused
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.statistics import refined_counts as refined_counts_module
-from privacy.statistics import table_values as table_values_module
-from privacy.statistics.expected_errors import SIZES, count_error, expected_errors
-from privacy.statistics.plan import StatisticsPlan, plan_statistics, rehearse
-from privacy.statistics.table_values import NoisyNumbers, table_values
+from privacy.statistics import table as refined_counts_module
+from privacy.statistics import table as table_values_module
+from privacy.statistics.plan import SIZES, StatisticsPlan, count_error, expected_errors, plan_statistics, rehearse
+from privacy.statistics.table import NoisyNumbers, table_values
 from tests.contracts.samples import column, contract_of
 
 CONTRACT = contract_of(

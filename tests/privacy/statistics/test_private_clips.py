@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_magnitudes import ValueMagnitudes
+from contracts.domains.addends import ValueMagnitudes
+from contracts.domains.lattice import ValueLattice
 from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.discrete_laplace import discrete_laplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.private_clips import FALSE_ALARM, FoundClip, LaterDraw, find_clip, occupied
+from privacy.statistics.clips import FALSE_ALARM, FoundClip, LaterDraw, find_clip, occupied
 
 TENTH, ONE = Fraction(1, 10), Fraction(1)
 TRIALS = 2000

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.statistics.published_digits import published_digits
+from privacy.statistics.table import published_digits
 
 NUMBERS = st.floats(-(2.0**30), 2.0**30, allow_subnormal=False)
 WIDTHS = st.floats(1e-3, 2.0**30)

@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from contracts.domains.quantile_choices import QuantileChoices
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistic import Statistic
-from contracts.release.statistics import statistics_product
-from privacy.statistics.chosen_quantiles import ChosenQuantiles
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import QuantileChoices, ValueTree
+from contracts.release.statistics import Statistic, statistics_product
 from privacy.statistics.estimates import Estimates
 from privacy.statistics.plan import StatisticsPlan
-from privacy.statistics.quantile_method import MOST_CHOICES, quantile_method
+from privacy.statistics.quantiles import MOST_CHOICES, ChosenQuantiles, quantile_method
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 
 TABLE = "[{by: [ward], of: [{quantiles: SHARES, of: age}]}]"

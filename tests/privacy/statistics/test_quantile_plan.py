@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.trees import ValueTree
 from contracts.release.statistics import statistics_product
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
-from privacy.statistics.expected_errors import expected_errors
-from privacy.statistics.plan import StatisticsDraw, StatisticsPlan
+from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, expected_errors
 from privacy.statistics.quantiles import rank_bounds, tree_count_error
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 

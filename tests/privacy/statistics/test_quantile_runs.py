@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contracts.domains.quantile_choices import QuantileChoices
-from contracts.domains.value_lattices import ValueLattice
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import QuantileChoices
 from privacy.statistics.quantile_runs import candidate, quantile_runs
 
 Rows = NDArray[np.int64]

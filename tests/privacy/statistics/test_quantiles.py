@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import variance
+from privacy.marginals.count_noise import variance
 from privacy.noise.random_bytes import SeededBytes
 from privacy.statistics import quantiles
 from privacy.statistics.quantiles import estimate_quantiles, rank_bounds, tree_count_error, tree_counts

@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.uncertainty import half_width, variance
+from privacy.marginals.count_noise import half_width, variance
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.rank_noise import Counts, weighted_bounds
+from privacy.statistics.noise_sums import Counts, weighted_bounds
 from tests.privacy.noise.noise_statistics import noise_of
 
 SOURCE = SeededBytes(31)

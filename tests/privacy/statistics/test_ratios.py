@@ -14,8 +14,8 @@ from scipy.stats import binom
 from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.noise_quantiles import mixed_quantile, quantile
-from privacy.statistics.ratios import NoisySums, estimate_ratios
+from privacy.statistics.estimates import NoisySums, estimate_ratios
+from privacy.statistics.noise_sums import mixed_quantile, quantile
 from tests.privacy.noise.noise_statistics import noise_of
 
 DRAWS = 4000

@@ -7,11 +7,11 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from contracts.domains.value_lattices import ValueLattice
-from contracts.release.tables.product import Refine
+from contracts.domains.lattice import ValueLattice
+from contracts.release.tables.tables import Refine
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
-from privacy.statistics.refined_counts import NoisyCounts, common_total, refine_counts
+from privacy.refine.simplex import round_to_total
+from privacy.statistics.table import NoisyCounts, common_total, refine_counts
 
 WEIGHT = ValueLattice("w", Decimal(0), Decimal(9), Decimal("0.5"), False)
 SIMPLEX = Refine.model_validate({"method": "simplex"})

@@ -15,10 +15,9 @@ from scipy.optimize import minimize
 
 from contracts.contract.contract import Contract
 from contracts.release.statistics import StatisticsProduct
+from privacy.marginals.count_noise import variance
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, moved_noise
-from privacy.marginals.uncertainty import variance
-from privacy.statistics.expected_errors import ExpectedError, expected_errors
-from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, plan_statistics
+from privacy.statistics.plan import ExpectedError, StatisticsDraw, StatisticsPlan, expected_errors, plan_statistics
 from privacy.statistics.shares import draw_shares, squared_error
 from tests.contracts.samples import column, contract_of
 

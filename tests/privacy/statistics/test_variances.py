@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.statistics.noise_quantiles import PIECES, mixed_quantile, quantile
-from privacy.statistics.variances import (
+from privacy.statistics.estimates import (
     BOXES,
     LARGEST,
     mean_margins,
@@ -21,6 +20,7 @@ from privacy.statistics.variances import (
     three_noises,
     variance_intervals,
 )
+from privacy.statistics.noise_sums import PIECES, mixed_quantile, quantile
 
 LAPLACE = DiscreteLaplace(Fraction(1, 5000), (5000,))
 GAUSSIAN = DiscreteGaussian(Fraction(5000**2), (5000,))

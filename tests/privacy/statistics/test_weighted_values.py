@@ -12,15 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from contracts.domains.addends import Addends, WeightedCount
-from contracts.domains.value_lattices import ValueLattice
-from contracts.domains.value_trees import ValueTree
-from contracts.release.statistics_table import StatisticsTable
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import ValueTree
+from contracts.release.statistics import StatisticsTable
 from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.cell_sums import cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.noise.random_bytes import SeededBytes
-from privacy.statistics.table_values import Columns, NoisyNumbers, table_values
+from privacy.statistics.table import Columns, NoisyNumbers, table_values
 
 OF = ["count", {"sum": "pay"}, {"mean": "pay"}, {"ratio": {"sum": "pay"}, "over": {"sum": "hours"}}]
 ALL = [*OF, {"quantiles": [0.25, 0.5], "of": "pay"}]

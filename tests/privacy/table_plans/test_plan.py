@@ -17,7 +17,7 @@ from contracts.release.spec import ReleaseSpec, load_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
-from privacy.marginals.residual_tables import cell_covariance
+from privacy.marginals.residuals import cell_covariance
 from privacy.refine.margin_spaces import spread
 from privacy.table_plans.plan import TOTAL_KEY, plan_tables
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import Refused, SpecRefused
-from privacy.evaluation.model_scores import model_scores
+from privacy.evaluation.membership import model_scores
 from privacy.private_table import PrivateTable
 from tasks.evaluation.classifier_scores import evaluate_model, published_classifier
 from tasks.products.version_records import kind_of, published_classifier_record, published_record

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privacy.evaluation.cells import EncodedRows
-from tasks.evaluation.predictors import (
+from tasks.evaluation.scores import (
     LEARNERS,
     PACKAGES,
     EvaluationExtraMissing,

@@ -13,7 +13,7 @@ import pytest
 from benchmarks._periodic_place import DAYS, Periodic, make_periodic
 from console.main import execute
 from contracts.errors import Refused
-from flows.evaluation.version_evaluation import file_source
+from flows.evaluation.evaluate import file_source
 from tasks.evaluation.public_rows import refuse_confidential
 
 

@@ -11,8 +11,8 @@ import pytest
 from contracts.errors import SpecRefused
 from privacy.accounting.amounts import PICO
 from privacy.evaluation.statistic_errors import PrivateStatisticErrors, StatisticErrors
+from tasks.evaluation.errors import before_keys, evaluate_statistics, evaluated_lattices
 from tasks.evaluation.score_pages import statistics_page
-from tasks.evaluation.statistic_scores import before_keys, evaluate_statistics, evaluated_lattices
 from tasks.ingest import ingest
 from tasks.products.version_records import published_statistics_record
 from tests.tasks.intake import KEY

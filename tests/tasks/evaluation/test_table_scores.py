@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from contracts.release.tables.levels import Level, table_cells
-from contracts.release.tables.product import TablesProduct
 from contracts.release.tables.range_cells import RangeCells
-from privacy.marginals.coarsening import coarsening, sum_up
-from tasks.evaluation.table_scores import evaluate_tables
+from contracts.release.tables.tables import TablesProduct
+from privacy.marginals.counts import coarsening, sum_up
+from tasks.evaluation.errors import evaluate_tables
 from tasks.records.files.tidy_tables import Tidy
 from tasks.verification.table_meaning import Meaning
 from tests.tasks.intake import make_contract, take_in, write_csv

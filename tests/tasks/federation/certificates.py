@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tasks.federation.flower_processes import Certificates
+from tasks.federation.flower import Certificates
 
 
 def loopback_certificates(folder: Path, *, name: str | None = None) -> Certificates:

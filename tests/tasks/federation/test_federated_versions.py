@@ -16,15 +16,15 @@ from jsonschema import Draft202012Validator
 from contracts.canonical import readable_json
 from flows.federation.federated_run import SiteNetwork, coordinate
 from privacy.ledger.journal.signing import Signer
-from tasks.federation.flower_processes import EngineMissing
+from tasks.federation.flower import EngineMissing
 from tasks.products.across.across_checks import UNTOLD, draw_sha256
 from tasks.products.across.results import file_names
-from tasks.records.across.execution_group import ranges
-from tasks.records.files.array_file import ROUNDS, write_arrays
+from tasks.records.across.across_groups import ranges
 from tasks.records.files.classifier_files import WEIGHTS
 from tasks.records.files.synthetic_files import MODEL_VALUES
+from tasks.records.files.write import ROUNDS, write_arrays
 from tasks.records.strict_json import printable
-from tasks.storage.version_folders import digests_in
+from tasks.storage.manifest import digests_in
 from tasks.verification.files.array_reader import read_arrays
 from tasks.verify import verify
 from tests.tasks.records.version_schemas import version_schemas

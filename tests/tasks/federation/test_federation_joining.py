@@ -21,9 +21,9 @@ from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.flower_sites import FlowerSites
 from flows.federation.site import OTHER_PLAN, SiteService, joined
 from flows.periods.clock import ClockAhead
-from privacy.federation import summing_plan
-from tasks.federation import sockets
-from tasks.federation.wire_format import packed, unpacked
+from privacy.federation import plans as summing_plan
+from tasks.federation import flower as sockets
+from tasks.federation.flower import packed, unpacked
 from tasks.validation.misfits import ColumnMisfits, Misfits
 from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import GENERATOR, a_coordinator, a_site, drawn, ledger_of

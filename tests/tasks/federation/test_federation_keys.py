@@ -19,9 +19,8 @@ from flows.federation import federated_run as federated
 from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.flower_sites import OTHER_NAME
 from flows.federation.site import SiteService, joined
-from tasks.federation.flower_processes import OWN_APP, Certificates, FlowerEngine, FlowerFailed, Lasting
+from tasks.federation.flower import OWN_APP, Certificates, FlowerEngine, FlowerFailed, Lasting, answering
 from tasks.federation.site_keys import key_file, key_of, site_key
-from tasks.federation.sockets import answering
 from tasks.records.across.words import trusted
 from tasks.storage.workspace.environment import federation_environment
 from tasks.storage.workspace.settings import Workspace

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.federation import flower_processes as flower
-from tasks.federation.flower_processes import FlowerFailed, Lasting, Running
+from tasks.federation import flower
+from tasks.federation.flower import FlowerFailed, Lasting, Running
 from tasks.verify import verify
 from tests.worlds.federations import FEDERATION, SITES, TRUSTING, a_coordinator, a_site, drawn, ledger_of
 from tests.worlds.ports import port_of_its_own

@@ -15,8 +15,7 @@ from flows.federation.federated_run import SiteNetwork, coordinate
 from flows.federation.site import PLAIN, SiteService, joined
 from privacy.learning.training import initial_state
 from privacy.ledger.journal.signing import Signer
-from tasks.federation.flower_processes import APP, OWN_APP, FlowerEngine, Lasting
-from tasks.federation.sockets import answering
+from tasks.federation.flower import APP, OWN_APP, FlowerEngine, Lasting, answering
 from tasks.products.across.results import ROUNDS
 from tasks.records.files.classifier_files import WEIGHTS
 from tasks.storage.workspace.environment import environment_for_flower, federation_environment

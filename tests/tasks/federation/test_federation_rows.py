@@ -15,10 +15,10 @@ import pytest
 from contracts.errors import SpecRefused, SudareError
 from contracts.release.federation_spec import load_site
 from flows.federation.site import SiteService, joined
-from privacy.federation.phases import PhasedPlan
-from privacy.generators.models import FORBIDDEN
-from tasks.federation.wire_format import packed, unpacked
-from tasks.records.files.array_file import write_arrays
+from privacy.federation.plans import PhasedPlan
+from privacy.generators.rows import FORBIDDEN
+from tasks.federation.flower import packed, unpacked
+from tasks.records.files.write import write_arrays
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification.files.array_reader import read_arrays
 from tests.tasks.verification.forgery import as_forged, forge

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tasks.federation.flower_processes import APP
+from tasks.federation.flower import APP
 from tasks.storage.workspace.environment import environment_for_flower, federation_environment
 
 pytestmark = pytest.mark.services

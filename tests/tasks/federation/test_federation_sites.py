@@ -17,12 +17,11 @@ from flows.federation.flower_sites import FlowerSites, SitesMissing
 from flows.federation.site import OTHER_CONTRACT, OTHER_SPEC, PLAIN, SiteService, joined
 from privacy.federation.rounds import lifted
 from privacy.learning.training import initial_state
-from privacy.ledger.errors import BudgetExceeded
-from tasks.federation import flower_processes as flower
-from tasks.federation import sockets
-from tasks.federation.flower_processes import Certificates, EngineMissing, FlowerEngine
-from tasks.federation.wire_format import packed, unpacked
-from tasks.products.across.federation import Federation
+from privacy.ledger.entries import BudgetExceeded
+from tasks.federation import flower
+from tasks.federation import flower as sockets
+from tasks.federation.flower import Certificates, EngineMissing, FlowerEngine, packed, unpacked
+from tasks.products.across.spec_terms import Federation
 from tasks.storage.workspace.environment import federation_environment
 from tests.worlds.federated_runs import known_of
 from tests.worlds.federations import (

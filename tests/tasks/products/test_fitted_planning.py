@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.products.fitted_planning import read_message
+from tasks.products.fit import read_message
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.records.commit import code_commit
+from tasks.records.software import code_commit
 
 pytestmark = pytest.mark.services
 

@@ -14,20 +14,26 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contracts.canonical import canonical_json, readable_json
-from contracts.release.about import About
+from contracts.release.terms import About
 from privacy.accounting.amounts import PICO
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import ChargeRequest
-from tasks.records.across.across_groups import PRODUCT
-from tasks.records.across.execution_group import EXECUTION
-from tasks.records.explanation import RecordExplanation, explained
+from tasks.records.across.across_groups import EXECUTION, PRODUCT
 from tasks.records.facts import RunFacts
 from tasks.records.fitted_groups.classifier_groups import MODEL
 from tasks.records.fitted_groups.synthesis_groups import SYNTHESIS
 from tasks.records.groups.field import NOT_AVAILABLE, WITHHELD, Run, no_source
 from tasks.records.groups.guarantee import odds_factor
-from tasks.records.groups.release_identity import hour
-from tasks.records.record import GROUPS, build_record, evidence_of, named_fields, public_copy
+from tasks.records.groups.origin import hour
+from tasks.records.record import (
+    GROUPS,
+    RecordExplanation,
+    build_record,
+    evidence_of,
+    explained,
+    named_fields,
+    public_copy,
+)
 from tasks.report import write_files
 from tests.tasks.records.version_schemas import SCHEMAS, version_schemas
 from tests.worlds.hierarchies import mesh

@@ -11,9 +11,8 @@ from pydantic import TypeAdapter
 
 from contracts.canonical import readable_json
 from tasks.records.model import record_kinds
-from tasks.records.model.auditor_statements import SealedRecord
-from tasks.records.model.release_statement import Manifest, SignedEnvelope
-from tasks.records.model.status_statement import StatusStatement
+from tasks.records.model.declarations import SealedRecord
+from tasks.records.model.manifest import Manifest, SignedEnvelope, StatusStatement
 from tasks.records.model.version_statements import Proof
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"

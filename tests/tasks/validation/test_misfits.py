@@ -17,8 +17,7 @@ from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
-from tasks.validation.misfits import Misfits, misfits, to_json
-from tasks.validation.misfits_page import misfits_page
+from tasks.validation.misfits import Misfits, misfits, misfits_page, to_json
 
 KEY, SHARE, ROWS = bytes(range(32)), Fraction(1, 100), 3000
 CONTRACT = """\

@@ -16,17 +16,15 @@ import pyarrow.parquet as pq
 from contracts.canonical import readable_json
 from contracts.errors import SudareError
 from privacy.ledger.entries import GENESIS, Entry
-from privacy.ledger.journal.checkpoints import read_checkpoint
-from privacy.ledger.journal.envelope import enveloped
 from privacy.ledger.journal.merkle import appended, inclusion_proof, root
-from privacy.ledger.journal.signed_note import TreeHead
-from privacy.ledger.journal.signing import Signer
-from tasks.records.descriptions.croissant import croissant
+from privacy.ledger.journal.notes import TreeHead, read_checkpoint
+from privacy.ledger.journal.signing import Signer, enveloped
 from tasks.records.descriptions.description_files import descriptions
-from tasks.records.explanation import explain, published_explanation
-from tasks.records.model.release_statement import ReleasePredicate, manifest_of, stated_predicate, stated_release
+from tasks.records.descriptions.descriptions import croissant
+from tasks.records.model.manifest import ReleasePredicate, manifest_of, stated_predicate, stated_release
 from tasks.records.model.version_statements import Proof
 from tasks.records.page.page import prepare, public_pages
+from tasks.records.record import explain, published_explanation
 from tests.worlds.versions import Version, broken, named
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from console.examination import examine
+from console.workspace import examine
 from tasks.storage.workspace.settings import Workspace
 from tasks.verification import advisories as listed
 from tasks.verification.advisories import advisories, concerning

@@ -13,7 +13,7 @@ import pytest
 from contracts.canonical import readable_json
 from contracts.errors import SpecRefused
 from privacy.ledger.journal.signing import Signer, key_id
-from tasks.records.model.auditor_statements import PURPOSE, commitment
+from tasks.records.model.declarations import PURPOSE, commitment
 from tasks.records.private_record import AuditorRecords
 from tests.tasks.verification.forgery import Json, forge, load, told
 from tests.worlds.tables import second

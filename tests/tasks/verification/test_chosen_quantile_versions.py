@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privacy.accounting.events import ExponentialMechanism
-from privacy.snapshots.snapshot_values import SnapshotValues
+from privacy.snapshots.snapshot import SnapshotValues
 from privacy.statistics.plan import StatisticsPlan
 from tests.tasks.verification.forgery import Forgery, Json, edit_table, set_cell
 from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.domains.value_magnitudes import NarrowedLattice, ValueMagnitudes
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from contracts.domains.addends import NarrowedLattice, ValueMagnitudes
+from privacy.snapshots.snapshot import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows

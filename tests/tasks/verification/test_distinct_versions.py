@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from contracts.domains.distinct_counts import DistinctCount
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from contracts.domains.addends import DistinctCount
+from privacy.snapshots.snapshot import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell
 from tests.worlds.distinct_counts import gaussian, laplace, of_keys

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tasks.records.explanation import published_explanation
+from tasks.records.record import published_explanation
 from tasks.verification.outcomes import NOT_COMPARED
 from tasks.verification.record_identity import DESCRIPTIONS, FIXED_FILES
 from tests.tasks.products.tables.test_minimum_frequency import suppressing

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from contracts.domains.value_sums import LoneSum, ValueMoments
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from contracts.domains.addends import LoneSum, ValueMoments
+from privacy.snapshots.snapshot import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tests.tasks.verification.forgery import Forgery, Json, edit_table, forge, set_cell
 from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.domains.value_trees import ValueTree
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from contracts.domains.trees import ValueTree
+from privacy.snapshots.snapshot import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tests.tasks.verification.forgery import Forgery, Json, edit_table, forge, set_cell
 from tests.worlds.statistics import StatisticsScenario, of_tables, three_rows

@@ -12,8 +12,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from contracts.domains.value_sums import LoneSum
-from privacy.snapshots.snapshot_sums import SnapshotSums
+from contracts.domains.addends import LoneSum
+from privacy.snapshots.snapshot import SnapshotSums
 from privacy.statistics.plan import StatisticsPlan
 from tests.tasks.verification.forgery import Forgery, Json, forge, set_cell
 from tests.worlds.private_keys import gaussian as by_notes

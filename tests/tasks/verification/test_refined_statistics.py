@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from contracts.release.statistics import StatisticsProduct
 from privacy.refine.negative_l2 import negative_l2
-from privacy.refine.rounding import round_to_total
+from privacy.refine.simplex import round_to_total
 from tests.tasks.verification.forgery import Forgery, Json, set_cell
 from tests.worlds.statistics import StatisticsScenario, of_tables
 from tests.worlds.versions import Version, Worlds

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.release.tables.product import TableSpec, TablesProduct
+from contracts.release.tables.tables import TableSpec, TablesProduct
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.tables import Refined
 from tasks.records.model.version_statements import TableStatement

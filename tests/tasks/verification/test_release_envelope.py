@@ -21,7 +21,7 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
 from privacy.ledger.entries import Entry
-from privacy.ledger.journal.signed_note import read_verifier_key
+from privacy.ledger.journal.notes import read_verifier_key
 from privacy.ledger.journal.signing import Signer, key_id
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load, sign_manifest

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.canonical import readable_json
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteLaplace
 from privacy.ledger.journal.signing import Signer
 from tests.tasks.verification.forgeries import FORGERIES, MEASURED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.commands import IMPORTED
+from console.main import IMPORTED
 from sudare.entrance import PACKAGES
 from tests.worlds.classifiers import dp_sgd
 from tests.worlds.statistics import pure

@@ -165,7 +165,7 @@ def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path
 
 def test_a_count_alone_is_read_as_it_was_stated(worlds: Worlds) -> None:
     """The statement gives the addends again, with the numbers of their lattice."""
-    from tasks.records.draws.cell_sums import AddendsStatement
+    from tasks.records.draws.draws import AddendsStatement
 
     stated = load(worlds.published(laplace()).folder / "record.json")["replay"]["draws"][1]["addends"]
     addends = AddendsStatement.model_validate(stated).addends

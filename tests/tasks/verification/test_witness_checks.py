@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from privacy.ledger.journal.signed_note import COSIGNATURE, TreeHead, VerifierKey, cosign_note
+from privacy.ledger.journal.notes import COSIGNATURE, TreeHead, VerifierKey, cosign_note
 from privacy.ledger.journal.signing import SeedKey, Signer
 from tasks.verification.witness_checks import check_witnesses, pinned_policy
 

@@ -1,4 +1,4 @@
-"""What goes over the sockets to Sudare's processes: a line of JSON, then bytes (`tasks.federation.wire_format`)."""
+"""What goes over the sockets to Sudare's processes: a line of JSON, then bytes (`tasks.federation.flower`)."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from contracts.contract.contract import Contract
 from contracts.errors import Finding
 from contracts.release.tables.levels import table_cells
-from contracts.release.tables.product import TableSpec
+from contracts.release.tables.tables import TableSpec
 from tasks.records.files.label_arrays import label_types
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.version_statements import Replay
 from tasks.records.outputs import EarlierCounts
 from tasks.records.strict_json import printable
+from tasks.verification.files.folder import VersionFolder, read_manifest, read_published
 from tasks.verification.files.table_files import read_parquet
-from tasks.verification.files.version_folder import VersionFolder, read_manifest, read_published
 from tasks.verification.table_meaning import Meaning
 
 _NOT_THAT_VERSION: Final = "lambda was chosen on something else than the record says: ask the publisher"

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from contracts.canonical import canonical_json
 from contracts.contract.cell_codes import ImpossibleCells
 from contracts.errors import Finding
-from contracts.release.tables.table_form import form_of_table
+from contracts.release.tables.tables import form_of_table
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable
-from privacy.refine.sparse_tables import RefinedCells, refine_sparse_table
+from privacy.refine.tables import RefinedCells, refine_sparse_table
 from tasks.records.model.version_statements import Replay
 from tasks.verification.record_identity import differences
 from tasks.verification.table_meaning import Meaning

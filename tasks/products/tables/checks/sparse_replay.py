@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from contracts.contract.cell_codes import ImpossibleCells, cell_codes
 from contracts.contract.contract import Contract
-from contracts.contract.spreadsheet import Formulas
+from contracts.contract.labels import Formulas
 from contracts.errors import Finding
-from contracts.release.tables.table_form import data_marks, measurement_marks
+from contracts.release.tables.tables import data_marks, measurement_marks
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse import SparseTable
 from tasks.products.tables.checks.sparse_form import MOST_LISTED, listing_sha256, refined_again
 from tasks.records.files.csv_rows import read_csv
 from tasks.records.files.label_arrays import Beside, plain_texts
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.version_statements import (
     DrawStatement,
     ListedStatement,
@@ -28,7 +28,6 @@ from tasks.records.model.version_statements import (
     TableStatement,
 )
 from tasks.records.strict_json import printable, shown
-from tasks.verification.files.label_checks import check_beside
 from tasks.verification.files.table_files import (
     MEASURED,
     MISFIT,
@@ -38,6 +37,7 @@ from tasks.verification.files.table_files import (
     UNREADABLE,
     ColumnArrays,
     Types,
+    check_beside,
     check_digest,
     check_form,
     check_weight,

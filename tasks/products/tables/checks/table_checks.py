@@ -3,32 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from decimal import Decimal
+from typing import ClassVar, Final
 
 from contracts.contract.contract import Contract
-from contracts.errors import Finding
-from contracts.release.tables.all_marginals import RESIDUALS
+from contracts.errors import Finding, SudareError
+from contracts.reading.scalars import parse_decimal
+from contracts.release.product import AUTO
+from contracts.release.tables.tables import RESIDUALS
+from privacy.accounting.calculus import PureCalculus
 from privacy.accounting.events import CountNoise
-from tasks.products.tables.checks.mechanism import check_mechanism
+from privacy.table_plans.plan import TOTAL_KEY, plan_product
 from tasks.products.tables.checks.sparse_form import check_sparse_form
 from tasks.products.tables.checks.table_replay import replay_tables
-from tasks.records.model.release_statement import Manifest
+from tasks.records.model.manifest import Manifest
 from tasks.records.model.version_statements import Record
+from tasks.records.strict_json import printable, shown
 from tasks.storage.progress import Bar
 from tasks.verification.draws.charged_noise import MOST_MOVES, check_draws, check_moves, check_plan, read_events
 from tasks.verification.draws.draw_checks import FileForm
-from tasks.verification.draws.residual_draws import MOST_SQUARES, check_residual_draw, check_workload, residual_form
-from tasks.verification.files.version_folder import VersionFolder
+from tasks.verification.draws.sensitivity_counts import (
+    MOST_SQUARES,
+    check_residual_draw,
+    check_workload,
+    residual_form,
+)
+from tasks.verification.files.folder import VersionFolder
 from tasks.verification.fitted.file_forms import table_forms
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
+from tasks.verification.record_identity import OTHER
 from tasks.verification.stated_errors import check_distances
-from tasks.verification.table_meaning import (
-    Meaning,
-    check_files,
-    check_tables,
-    read_meaning,
-)
+from tasks.verification.table_meaning import Meaning, check_files, check_tables, read_meaning
+
+# --- Was the kind of noise the one that the product leads to?.
+
+
+_KIND_OF: Final = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian"}
+
+
+def check_mechanism(record: Record, meaning: Meaning, run: JournalledRun | None, *, where: str) -> list[Finding]:
+    """Choose the mechanism again, and compare it with the draws.
+
+    Args:
+        record: the record.
+        meaning: contract and product.
+        run: the run as the journal has it; without it no choice can be made again, for it names the accounts.
+            A charge that is no number is for rule 7.
+        where: the record's file name.
+    """
+    replay = record.replay
+    epsilon, delta = _number(replay.charge.epsilon), _number(replay.charge.delta)
+    if run is None or not replay.draws or epsilon is None or delta is None:
+        return []
+    pure = any(account.calculus.get("kind") == PureCalculus.kind for account in run.accounts.values())
+    try:
+        plan = plan_product(
+            meaning.product,
+            meaning.contract,
+            epsilon=epsilon,
+            delta=delta,
+            pure_account=pure,
+            with_total=any(draw.key == TOTAL_KEY for draw in replay.draws),
+        )
+    except (SudareError, ValueError, ArithmeticError) as error:
+        found, allowed = printable(str(error)), "a charge that can be split over the tables"
+        return [Finding(where, "replay.charge", found, allowed, OTHER)]
+    findings = []
+    kind, planned = replay.draws[0].event.get("kind"), _KIND_OF[plan.mechanism]
+    if meaning.product.mechanism == AUTO and kind != planned:
+        why = "as residuals have" if meaning.product.noise_is_gaussian else "of which the error is least"
+        allowed = f"{planned}, {why}"
+        findings.append(Finding(where, "replay.draws[0].event.kind", shown(kind), allowed, OTHER))
+    return findings
+
+
+def _number(text: str) -> Decimal | None:
+    """Read an amount from its text; None where it is none that a spec could have."""
+    try:
+        amount = parse_decimal(text)
+    except ValueError:
+        return None
+    return amount if amount == 0 or Decimal("1e-60") <= amount <= 1000 else None
 
 
 class TablesChecks:

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.contract.column import Cells
+from contracts.contract.contract import Contract
+from contracts.contract.labels import DescribedCells
 from contracts.errors import Finding
-from contracts.release.tables.all_marginals import RESIDUALS
-from privacy.accounting.events import CountNoise
+from contracts.release.tables.levels import levels_of, table_cells
+from contracts.release.tables.tables import RESIDUALS, TableSpec
+from privacy.accounting.events import CountNoise, DiscreteGaussian
+from privacy.arrays import Floats
 from privacy.evaluation.against_noisy import Distance, distance
 from privacy.refine.intervals import RowNoise
-from privacy.refine.tables import Coarser, Refined
-from privacy.refine.total import NoisySum, estimate_total, table_sum
+from privacy.refine.tables import Coarser, NoisySum, Refined, estimate_total, table_sum
+from privacy.table_plans.plan import TOTAL_KEY, table_key
+from privacy.table_plans.residual_plan import plan_of_draw
 from tasks.products.tables.checks.neighbour import neighbour
-from tasks.products.tables.checks.residual_replay import RowNoises, derived_draws
 from tasks.products.tables.checks.sparse_replay import Read, SparseReplay
-from tasks.products.tables.checks.table_parts import TablePart, TableResolution, resolutions_of
 from tasks.records.files.label_arrays import Beside
-from tasks.records.model.release_statement import Manifest
-from tasks.records.model.version_statements import DrawStatement, Replay
+from tasks.records.files.write import RESIDUALS_FILE
+from tasks.records.model.manifest import Manifest
+from tasks.records.model.version_statements import DrawStatement, LevelStatement, Replay, TableStatement
 from tasks.records.strict_json import printable
+from tasks.verification.draws.sensitivity_counts import read_residuals
+from tasks.verification.files.folder import VersionFolder, read_published
 from tasks.verification.files.measurement_files import check_measured
-from tasks.verification.files.suppressed_cells import SUPPRESSED, expected_columns, marks_of
 from tasks.verification.files.table_files import (
     MEASURED,
     OTHER_TABLE,
+    SUPPRESSED,
     UNCERTAINTY,
     ColumnArrays,
     Types,
     compare_column,
+    expected_columns,
+    marks_of,
     read_csv_table,
     read_parquet,
 )
-from tasks.verification.files.version_folder import VersionFolder, read_published
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.refinement_replay import (
     as_stated,
@@ -50,11 +59,117 @@ from tasks.verification.refinement_replay import (
     values_sha256,
     with_stated_lambda,
 )
-from tasks.verification.table_meaning import (
-    TOTAL_MEASUREMENTS,
-    Meaning,
-    csv_of,
-)
+from tasks.verification.table_meaning import TOTAL_MEASUREMENTS, Meaning, csv_of
+
+# --- A table of a version, resolution by resolution.
+
+
+TableNoise = tuple[RowNoise | None, Floats | None]
+
+
+@dataclass(frozen=True)
+class TableResolution:
+    """A table, or a coarser level of it.
+
+    Args:
+        stated: what the record says.
+        cells: its cells, or its ranges.
+        draw: its draw, or what a draw of it would state.
+        event: the noise of its cells, or the largest noise.
+        rows: the noise of each row, where it differs from row to row.
+        by_columns: where the noise is not independent from cell to cell, as `refine_table` takes it.
+    """
+
+    stated: TableStatement | LevelStatement
+    cells: DescribedCells
+    draw: DrawStatement
+    event: CountNoise
+    rows: RowNoise | None = None
+    by_columns: Floats | None = None
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table: what the record says, what the product says, its levels, coarsest first, and then itself."""
+
+    stated: TableStatement
+    planned: TableSpec
+    resolutions: Sequence[TableResolution]
+
+
+def resolutions_of(
+    table: TableStatement,
+    planned: TableSpec,
+    contract: Contract,
+    drawn: Mapping[str, tuple[DrawStatement, CountNoise]],
+    rows: Mapping[str, TableNoise],
+) -> list[TableResolution]:
+    """Put each level of a table, and the table itself, beside what it must be.
+
+    Args:
+        table: what the record says.
+        planned: what the product says.
+        contract: gives the cells.
+        drawn: statement and noise of each draw, by its key.
+        rows: the last two fields of the table itself, by the key of a draw.
+    """
+    levels = [
+        TableResolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
+        for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
+    ]
+    key = f"table:{table.name}"
+    return [
+        *levels,
+        TableResolution(table, table_cells(planned, contract), *drawn[key], *rows.get(key, (None, None))),
+    ]
+
+
+# --- Rule 8 for tables that are measured by residuals.
+
+
+StatedDraws = dict[str, tuple[DrawStatement, CountNoise]]
+RowNoises = dict[str, TableNoise]
+"""By the key of a draw of a table."""
+
+
+def derived_draws(
+    draw: DrawStatement, event: CountNoise, meaning: Meaning, bytes_of: Callable[[str], Read]
+) -> tuple[tuple[StatedDraws, RowNoises] | None, list[Finding], list[str]]:
+    """Make every noisy table again from the residuals, and state it as if it had been drawn.
+
+    Args:
+        draw: what the record says of the one draw.
+        event: its event.
+        meaning: contract and product.
+        bytes_of: reads a file whose checksum holds.
+    Returns:
+        tuple: for each table, and the total where it was measured, its digest and its noise, by the key of a draw of
+        it, with the noise of each row where it differs; None where the residuals cannot be read; and what is wrong
+        or was skipped.
+    """
+    data, findings, skipped = bytes_of(RESIDUALS_FILE)
+    if data is None or not isinstance(event, DiscreteGaussian):
+        return None, findings, skipped
+    plan = plan_of_draw(meaning.product, meaning.tables, meaning.contract, event)
+    values, wrong = read_residuals(data, draw, plan.residuals)
+    if values is None:
+        return None, findings + wrong, skipped
+    tables = plan.tables(values)
+    wanted: list[tuple[str, TableSpec | None]] = [(table_key(each.name), each) for each in meaning.tables]
+    wanted += [] if plan.public_total is not None else [(TOTAL_KEY, None)]
+    drawn: StatedDraws = {}
+    for key, table in wanted:
+        columns = () if table is None else table.columns
+        counts, noise = plan.counts(tables, key, columns), plan.table_noise(table)  # type: ignore[arg-type]
+        shape, digest = tuple(counts.shape), values_sha256(counts.reshape(prod(counts.shape)))
+        terms = {"key": key, "number": draw.number, "clique": columns, "shape": shape, "sha256": digest}
+        stated = DrawStatement.model_validate({**terms, "coarsening": None, "event": noise.to_json(), "cost": 0})
+        drawn[key] = stated, noise
+    rows: RowNoises = {
+        table_key(each.name): (plan.row_noise(each), plan.noise_by_columns(each)) for each in meaning.tables
+    }
+    return (drawn, rows), findings + wrong, skipped
+
 
 Untold = list[str]
 Distances = dict[str, Distance]

@@ -18,14 +18,12 @@ import pyarrow as pa
 
 from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
-from contracts.release.postgres_address import PostgresAddress, split_table
+from contracts.release.address import PostgresAddress, split_table
 from contracts.release.source import Source
 from tasks.storage.credentials import credentials_of, variable_of
-from tasks.storage.sources.origin import Origin, checked
+from tasks.storage.sources.files import DELIVERED, stored_as
 from tasks.storage.sources.postgres.catalog import CatalogTable, look, query_server
-from tasks.storage.sources.source_kinds import SourceKind
-from tasks.storage.sources.table_reader import DELIVERED
-from tasks.storage.sources.type_changes import stored_as
+from tasks.storage.sources.source import Origin, SourceKind, checked
 from tasks.storage.sources.typed_rows import Reading, break_gate, refuse
 
 if TYPE_CHECKING:

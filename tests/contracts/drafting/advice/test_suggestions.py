@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from contracts.contract.short_form import contract_document
-from contracts.drafting.advice.places import Advice
-from contracts.drafting.advice.suggestions import suggest
-from contracts.release.about import Publisher
+from contracts.drafting.advice.advice import Advice, suggest
+from contracts.release.terms import Publisher
 from tests.contracts.samples import CONTRACT, write
 
 BOTH = {"curator": "Office of Statistics", "contact": "statistics@example.org"}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from contracts.release.spine.place_faults import PlacesRefused
 from contracts.release.spine.place_margins import PlaceMargin, disagreements, margin_of, read_margin
 from contracts.release.spine.product import PlaceInvariant
+from contracts.release.spine.tree import PlacesRefused
 from tests.contracts.samples import column, contract_of
 
 SEX = column("categories", "string", "sex", values=["F", "M"], nulls={"policy": "map", "to": "F"})

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.release.spine.place_faults import PlaceFile, PlacesRefused
-from contracts.release.spine.places import PlaceTree, read_places
+from contracts.release.spine.place_margins import PlaceTree, read_places
+from contracts.release.spine.tree import PlaceFile, PlacesRefused
 
 HEAD = "place,parent,level,people\n"
 LEVELS = ("nation", "region", "block")

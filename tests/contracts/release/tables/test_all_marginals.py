@@ -15,8 +15,7 @@ from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
-from contracts.release.tables.expansion import MOST_TABLES, expand, tables_of
-from contracts.release.tables.product import TablesProduct
+from contracts.release.tables.tables import MOST_TABLES, TablesProduct, expand, tables_of
 from tests.contracts.samples import SPEC, loaded, replaced, spec_findings, write
 
 COLUMNS = ("age", "sex", "job", "income", "moved")

@@ -17,7 +17,7 @@ from contracts.errors import Finding
 from contracts.release.spec import load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
 from contracts.release.tables.levels import level_problems, levels_of, parents
-from contracts.release.tables.product import TableSpec, TablesProduct
+from contracts.release.tables.tables import TableSpec, TablesProduct
 from privacy.refine.hierarchy import check_tree, quadtree
 from tests.contracts.samples import SPEC, column, contract_of, loaded, replaced, spec_findings, write
 from tests.worlds.hierarchies import PLACES, nested

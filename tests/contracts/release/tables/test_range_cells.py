@@ -9,8 +9,8 @@ import pytest
 
 from contracts.contract.odcs import load_contract
 from contracts.release.tables.levels import table_cells
-from contracts.release.tables.product import TableSpec
 from contracts.release.tables.range_cells import RangeCells, apart_problems, query_problems, ranges_of
+from contracts.release.tables.tables import TableSpec
 from tests.worlds.hierarchies import nested
 
 PEOPLE = nested().contract

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from privacy.grant.grant import open_grant
 from sudare_web.serve import make_site
 from sudare_web.site.app import make_app
-from tasks.records.hazards.limitations import LIMITS
+from tasks.records.hazards.limits import LIMITS
 from tasks.storage.workspace.settings import Workspace
 from tests.extensions.sudare_web.site.conftest import Shown, copied
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.errors import as_object
+from console.output import as_object
 from contracts.contract.odcs import load_contract
 from contracts.errors import Finding, GateBroken, SpecRefused
 from contracts.release.source import Source

@@ -18,9 +18,9 @@ from contracts.release.spec import ReleaseSpec
 from privacy.accounting.claim import release_claim
 from privacy.accounting.events import PrivacyEvent
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.marginals.count_noise import half_width
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
-from privacy.marginals.uncertainty import half_width
-from privacy.snapshots.snapshot_counts import SnapshotCounts
+from privacy.snapshots.snapshot import SnapshotCounts
 from tasks.products.product_kind import Making, MakingStep, Needs, Payers
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.tidy_tables import WrittenFile, write_measurement

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from contracts.contract.contract import Contract
 from contracts.reading.scalars import Label
-from contracts.release.product_spec import ProductSpec
+from contracts.release.product import ProductSpec
 
 
 class RowCountsProduct(ProductSpec):

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from privacy.accounting.events import event_from_json
 from tally.query import Tally
-from tasks.records.draws.draw_form import DrawForm
+from tasks.records.draws.marginal import DrawForm
 from tasks.records.facts import RunFacts
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, written
-from tasks.records.groups.account import noise_words
+from tasks.records.groups.guarantee import noise_words
 from tasks.records.model.statement import Count
 from tasks.records.model.version_statements import FittedDraw
 

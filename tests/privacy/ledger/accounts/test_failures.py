@@ -10,12 +10,11 @@ import pytest
 
 from privacy.accounting.amounts import ATTO, atto_to_text
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.accounting.events import PrivacyEvent
-from privacy.accounting.key_selection import key_selection
+from privacy.accounting.events import PrivacyEvent, key_selection
 from privacy.grant.grant import open_grant
 from privacy.ledger.accounts import charges as charging
 from privacy.ledger.accounts.admission import Admission
-from privacy.ledger.errors import BudgetExceeded, LedgerCorrupt, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerCorrupt, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms, ChargeRequest
 from privacy.ledger.view import LedgerView

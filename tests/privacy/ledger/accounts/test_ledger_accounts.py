@@ -16,7 +16,7 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, PoissonSampledGaussian
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
+from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.marginals.sensitivity import GaussianNoise
 from tests.privacy.conftest import NewPlace

@@ -6,8 +6,7 @@ import pytest
 
 from privacy.grant.grant import open_grant
 from privacy.ledger.accounts.version_entries import MOST_REASON
-from privacy.ledger.entries import Entry
-from privacy.ledger.errors import LedgerRefusal
+from privacy.ledger.entries import Entry, LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from privacy.noise.random_bytes import SeededBytes
 from tests.privacy.ledger.ledgers import (

@@ -7,9 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from privacy.ledger.journal.checkpoints import read_checkpoint
 from privacy.ledger.journal.key_changes import KeyChange, SignedChange, key_history, read_change, signed_change
-from privacy.ledger.journal.signed_note import MalformedNote, SignedNote
+from privacy.ledger.journal.notes import MalformedNote, SignedNote, read_checkpoint
 from privacy.ledger.journal.signing import Signer
 
 NAME = "statistics.example/journal"

@@ -11,11 +11,9 @@ from sqlalchemy import text
 
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
-from privacy.ledger.entries import Entry
-from privacy.ledger.errors import LedgerCorrupt
-from privacy.ledger.journal.checkpoints import signed_head
+from privacy.ledger.entries import Entry, LedgerCorrupt
 from privacy.ledger.journal.merkle import root_from_proof, roots_from_consistency
-from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.notes import TreeHead, signed_head
 from privacy.ledger.journal.signing import Signer, key_id
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store import schema

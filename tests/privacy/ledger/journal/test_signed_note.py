@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacy.ledger.journal.signed_note import (
+from privacy.ledger.journal.notes import (
     COSIGNATURE,
     FalseSignature,
     MalformedNote,

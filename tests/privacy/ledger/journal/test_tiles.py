@@ -7,15 +7,18 @@ from collections.abc import Callable
 
 import pytest
 
-from privacy.ledger.journal.merkle import appended, node_over, root, tree_root
-from privacy.ledger.journal.tiles import (
+from privacy.ledger.journal.merkle import (
     MalformedTile,
     TilePlace,
+    appended,
     bundle,
+    node_over,
     nodes_of_tiles,
     read_bundle,
     read_tile,
+    root,
     tiles_of,
+    tree_root,
 )
 
 

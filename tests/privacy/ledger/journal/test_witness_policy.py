@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from privacy.ledger.journal.signed_note import COSIGNATURE, VerifierKey
+from privacy.ledger.journal.notes import COSIGNATURE, VerifierKey
 from privacy.ledger.journal.witness_policy import PolicyUnmet, read_policy, time_problem
 
 NAMES = ("a", "b", "c")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from privacy.ledger import books
-from privacy.ledger.journal.signed_note import TreeHead
+from privacy.ledger.journal.notes import TreeHead
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.store import schema
 from tests.privacy.ledger.forged_entries import charge_again

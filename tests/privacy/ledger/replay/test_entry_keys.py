@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from privacy.grant.grant import open_grant
-from privacy.ledger.entries import KINDS
+from privacy.ledger.entries import KINDS, LedgerCorrupt
 from privacy.ledger.entry_bodies import BODY_KEYS
-from privacy.ledger.errors import LedgerCorrupt
 from privacy.ledger.journal.key_changes import signed_change
 from privacy.ledger.journal.signing import Signer
 from tests.privacy.ledger.forged_entries import Body

@@ -19,7 +19,7 @@ import pytest
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger import books
-from privacy.ledger.errors import LedgerCorrupt
+from privacy.ledger.entries import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
 from tasks.records.model.statement import read_statement

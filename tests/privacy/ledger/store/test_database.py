@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import make_url, text
 
 from deploy.postgres_server import postgres_server
-from privacy.ledger.errors import LedgerCorrupt, LedgerUnavailable
+from privacy.ledger.entries import LedgerCorrupt, LedgerUnavailable
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
 from privacy.ledger.store.schema import metadata

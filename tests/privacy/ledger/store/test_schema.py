@@ -9,7 +9,7 @@ from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from privacy.ledger.backup import dump, restore
-from privacy.ledger.errors import LedgerRefusal, LedgerUnavailable, SchemaUnknown
+from privacy.ledger.entries import LedgerRefusal, LedgerUnavailable, SchemaUnknown
 from privacy.ledger.replay.guards import missing_guards
 from privacy.ledger.store.schema import VERSION, metadata, version, version_of
 from tests.privacy.conftest import NewPlace

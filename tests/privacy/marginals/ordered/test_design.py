@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from privacy.marginals.errors import TooManyRanges
-from privacy.marginals.ordered.design import best_design
-from privacy.marginals.ordered.range_answers import answer_variances
-from privacy.marginals.ordered.range_workload import RangeTable, RangeWorkload
-from privacy.marginals.ordered.strategies import strategies_of, strategy_moves
+from privacy.marginals.blocks import TooManyRanges
+from privacy.marginals.ordered.design import RangeTable, RangeWorkload, best_design
+from privacy.marginals.ordered.strategies import answer_variances, strategies_of, strategy_moves
 from tests.privacy.marginals.ordered.workloads import ONE, alone, crossed, two_columns
 
 

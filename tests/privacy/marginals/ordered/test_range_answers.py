@@ -7,11 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from privacy.marginals.ordered.design import RangeTable, RangeWorkload, indicators
 from privacy.marginals.ordered.portable_matrices import inverse, solved, square_root, upper_factor
-from privacy.marginals.ordered.range_answers import RangeAnswers, answer_variances
-from privacy.marginals.ordered.range_workload import RangeTable, RangeWorkload, indicators
-from privacy.marginals.ordered.strategies import RangeStrategy, measured_numbers
-from privacy.marginals.residual_tables import STEP
+from privacy.marginals.ordered.strategies import RangeAnswers, RangeStrategy, answer_variances, measured_numbers
+from privacy.marginals.residuals import STEP
 from tests.privacy.marginals.ordered.workloads import alone, crossed, measured, two_columns
 
 WORKLOADS = [alone("prefix", 9), crossed(5), two_columns()]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contracts.contract.contract import Adjacency
-from privacy.marginals.ordered.range_workload import RangeResidual, RangeWorkload
+from privacy.marginals.ordered.design import RangeResidual, RangeWorkload
 from privacy.marginals.ordered.strategies import (
     LEAST_BITS,
     RangeStrategy,

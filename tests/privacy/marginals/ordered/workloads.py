@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from contracts.release.tables.range_cells import ranges_of
-from privacy.marginals.ordered.design import best_design
-from privacy.marginals.ordered.range_workload import RangeTable, RangeWorkload
+from privacy.marginals.ordered.design import RangeTable, RangeWorkload, best_design
 from privacy.marginals.ordered.strategies import RangeStrategy, strategies_of
 
 ONE = Fraction(1)

@@ -17,8 +17,7 @@ from jsonschema import Draft202012Validator
 from contracts.contract.contract import Contract
 from contracts.errors import SpecRefused
 from contracts.release.classifier import ClassifierProduct
-from privacy.classifiers.classifier_model import read_classifier
-from privacy.classifiers.inputs import classifier_layout
+from privacy.classifiers.classifier import classifier_layout, read_classifier
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
 from privacy.grant.durable_draws import DurableDraws
 from tests.tasks.records.version_schemas import version_schemas

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from privacy.accounting.amounts import ATTO
-from privacy.accounting.key_selection import failures
-from privacy.grant.queries.key_counts import packed_counts
+from privacy.accounting.events import failures
+from privacy.grant.queries.keys import packed_counts
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verification.refinement_replay import values_sha256
 from tests.tasks.verification.forgery import Forgery, Json, load, set_cell

@@ -16,10 +16,10 @@ from contracts.errors import SpecRefused
 from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import PureCalculus
-from privacy.accounting.key_selection import failures
+from privacy.accounting.events import failures
 from privacy.grant.queries.keys import packed
-from privacy.ledger.errors import BudgetExceeded, LedgerRefusal
-from privacy.snapshots.snapshot_keys import SnapshotKeys
+from privacy.ledger.entries import BudgetExceeded, LedgerRefusal
+from privacy.snapshots.snapshot import SnapshotKeys
 from privacy.statistics.plan import StatisticsPlan
 from tasks.verification.refinement_replay import values_sha256
 from tests.tasks.verification.forgery import Forgery, Json, forge, load, set_cell

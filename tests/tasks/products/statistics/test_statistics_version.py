@@ -17,8 +17,8 @@ from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from privacy.accounting.events import event_from_json
-from privacy.marginals.uncertainty import half_width
-from privacy.statistics.noise_quantiles import quantile
+from privacy.marginals.count_noise import half_width
+from privacy.statistics.noise_sums import quantile
 from tasks.products.product_kind import planning_of
 from tests.tasks.verification.forgery import Json, load
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables, pure

@@ -9,8 +9,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from contracts.errors import SpecRefused
-from flows.evaluation.version_evaluation import evaluate_version
-from privacy.generators.deformed_decoder import DeformedDecoder
+from flows.evaluation.evaluate import evaluate_version
+from privacy.generators.class_pictures import DeformedDecoder
 from tasks.sample import published_model
 from tasks.storage.workspace.settings import Workspace
 from tests.tasks.products.synthetic.test_pictures import refusals

@@ -14,9 +14,8 @@ from rich.console import Console
 
 from console.products.synthetic import SyntheticProductView
 from contracts.errors import SpecRefused
-from privacy.generators.models import FORBIDDEN, STEPS
-from privacy.generators.rows import copy_seed, seed_text
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.generators.rows import FORBIDDEN, STEPS, copy_seed, seed_text
+from privacy.marginals.portable import PostProcessingSeed
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, write_model
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgery import Json, edit, forge, load

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.errors import SpecRefused
 from contracts.release import synthetic
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.inference import NoisyVersion
 from tasks.sample import sample
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model

@@ -17,9 +17,9 @@ from contracts.errors import GateBroken, SpecRefused
 from contracts.release.spec import Source
 from flows.request import read_request
 from privacy.learning.layout import row_layout
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.marginals.portable import PostProcessingSeed
 from privacy.private_table import PrivateTable
-from privacy.snapshots.snapshot_rows import SnapshotRows
+from privacy.snapshots.snapshot import SnapshotRows
 from tasks.ingest import ingest
 from tasks.sample import sample
 from tasks.validate import validate

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from contracts.errors import Refused
 from privacy.generators.generator import OutOfTime
-from privacy.marginals.seeds import PostProcessingSeed
-from tasks.products.post_processing_seed import seed_of_run
+from privacy.marginals.portable import PostProcessingSeed
+from tasks.products.fit import seed_of_run
 from tasks.records.groups.field import Run
 from tasks.records.record import build_record
 from tasks.report import write_files

@@ -18,14 +18,12 @@ from contracts.canonical import readable_json
 from contracts.contract.contract import Contract
 from privacy.evaluation.against_noisy import distance
 from privacy.generators.generator import Model
-from privacy.generators.models import read_model
-from privacy.generators.rows import synthetic_rows
-from privacy.marginals.coarsening import coarser_counts
-from privacy.marginals.seeds import PostProcessingSeed
+from privacy.generators.rows import read_model, synthetic_rows
+from privacy.marginals.counts import coarser_counts
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.products.synthetic.row_checks import MODEL, SEED
 from tasks.records.draws.marginal import MarginalDraw
-from tasks.records.files.array_file import write_arrays
-from tasks.records.files.row_arrays import arrow_array
+from tasks.records.files.write import arrow_array, write_arrays
 from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import (
     Change,

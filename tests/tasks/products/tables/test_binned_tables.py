@@ -17,7 +17,7 @@ from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from contracts.release.tables.levels import table_cells
-from privacy.marginals.coarsening import coarsening, sum_up
+from privacy.marginals.counts import coarsening, sum_up
 from privacy.table_plans.plan import plan_tables
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.hierarchies import hierarchical

@@ -19,8 +19,8 @@ from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.queries.strategies import noisy_strategies
 from privacy.grant.sampled_noise import SampledNoise
+from privacy.marginals.count_noise import variance
 from privacy.marginals.residual_basis import squares_of
-from privacy.marginals.uncertainty import variance
 from privacy.noise.random_bytes import SecureBytes
 from privacy.table_plans.plan import plan_tables
 from privacy.table_plans.range_plan import RangePlan

@@ -18,7 +18,7 @@ import pytest
 from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import load_spec
-from contracts.release.tables.product import Refine
+from contracts.release.tables.tables import Refine
 from privacy.accounting.events import DiscreteLaplace, event_from_json
 from privacy.evaluation.against_noisy import distance
 from privacy.ledger.journal.signing import Signer

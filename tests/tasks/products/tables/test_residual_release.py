@@ -16,7 +16,7 @@ from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.marginals import residual_shares
+from privacy.marginals import residuals as residual_shares
 from privacy.marginals.residual_basis import squares_of
 from privacy.table_plans.plan import plan_tables
 from tests.tasks.verification.forgeries import event

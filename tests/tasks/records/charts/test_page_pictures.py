@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tasks.records.charts.error_plot import error_plot
-from tasks.records.charts.heat_map import LEVELS, MapAxis, block_sums, draw_map, palette, png, shades
+from tasks.records.charts.charts import LEVELS, MapAxis, block_sums, draw_map, error_plot, palette, png, shades
 from tasks.records.page.dense_view import room
 
 UP, RIGHT = MapAxis("north", "0", "2"), MapAxis("east", "0", "3")

@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 
 from tasks.records.descriptions.deployment_entry import deployment, deployment_yaml, missing_fields
 from tasks.records.descriptions.description_files import FROM_RECORD, descriptions
-from tasks.records.descriptions.label import label_html
+from tasks.records.descriptions.descriptions import label_html
 from tasks.records.descriptions.lineage import run_event
-from tasks.records.explanation import RecordExplanation, published_explanation
+from tasks.records.record import RecordExplanation, published_explanation
 from tasks.records.software import software
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT, RUN_EVENT
 from tests.tasks.verification.forgery import as_forged, edit, forge, load, told

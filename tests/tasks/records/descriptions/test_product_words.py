@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from contracts.release.product_kinds import BUILT_IN
-from tasks.records.descriptions.label import label_html
-from tasks.records.explanation import published_explanation
+from tasks.records.descriptions.descriptions import label_html
 from tasks.records.model.record_kinds import record_part
+from tasks.records.record import published_explanation
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT
 from tests.tasks.verification.forgery import load
 from tests.worlds.statistics import pure

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
+from contracts.contract.labels import Formulas, stated
 from contracts.contract.odcs import load_contract
-from contracts.contract.spreadsheet import Formulas, stated
 from contracts.errors import SpecRefused
-from contracts.release.federation_checks import check_federation
-from contracts.release.federation_spec import load_federation
-from privacy.marginals.seeds import PostProcessingSeed
+from contracts.release.federation_spec import check_federation, load_federation
+from privacy.marginals.portable import PostProcessingSeed
 from tasks.records.files.csv_rows import read_csv, write_csv
 from tasks.sample import sample
 from tasks.verify import verify

@@ -9,8 +9,16 @@ import pytest
 
 from tasks.records.facts import RunFacts
 from tasks.records.groups.field import Run
-from tasks.records.hazards.checklist import CONCERNS, COUNT, LIMITED, VERSION, hazards
-from tasks.records.hazards.limitations import LIMITS, limits_of, quality_warnings
+from tasks.records.hazards.limits import (
+    CONCERNS,
+    COUNT,
+    LIMITED,
+    LIMITS,
+    VERSION,
+    hazards,
+    limits_of,
+    quality_warnings,
+)
 from tasks.records.record import named_fields
 from tests.worlds.synthetic_rows import SyntheticScenario
 from tests.worlds.tables import first, second

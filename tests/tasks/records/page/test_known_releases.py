@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.records.page.known_releases import KNOWN, epsilon_scale
+from tasks.records.page.first_screen import KNOWN, epsilon_scale
 from tasks.records.page.language import language, languages
 
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "record.md"

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import SpecRefused
 from contracts.message import message
-from tasks.records.charts.drawing import Drawing
+from tasks.records.charts.charts import Drawing
 from tasks.records.page.language import Language, language, languages
 
 

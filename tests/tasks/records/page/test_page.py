@@ -15,10 +15,10 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.accounting.posterior import PRIORS, odds_bound
 from tasks.records.charts import charts
-from tasks.records.groups.posterior_words import beliefs as recorded
+from tasks.records.groups.guarantee import beliefs as recorded
 from tasks.records.page.dense_view import room
+from tasks.records.page.first_screen import at_most, beliefs, brief, posterior, relative_error, right_guesses, subject
 from tasks.records.page.language import spaced
-from tasks.records.page.words import at_most, beliefs, brief, posterior, relative_error, right_guesses, subject
 from tests.worlds.statistics import gaussian
 from tests.worlds.tables import first
 from tests.worlds.versions import Worlds

@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.contract.contract import Contract
-from tasks.records.explanation import published_explanation
 from tasks.records.page.language import languages, page_name
 from tasks.records.page.page import prepare
-from tasks.records.page.statistics_facts import IMPOSSIBLE, PERHAPS_EMPTY
-from tasks.records.page.statistics_view import TOO_FEW, StatisticsView
+from tasks.records.page.statistics_view import IMPOSSIBLE, PERHAPS_EMPTY, TOO_FEW, StatisticsView
 from tasks.records.page.statistics_words import readable
+from tasks.records.record import published_explanation
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.statistics import of_tables, pure
 from tests.worlds.versions import Version, Worlds, broken, named

@@ -11,15 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import StoreAway, StoreRefuses
-from contracts.release.address_kinds import read_address
-from contracts.release.postgres_address import PostgresAddress
-from privacy.ledger.errors import LedgerRefusal
+from contracts.release.address import PostgresAddress, read_address
+from privacy.ledger.entries import LedgerRefusal
 from privacy.ledger.ledger import Ledger
-from tasks.records.model.release_statement import manifest_of
+from tasks.records.model.manifest import manifest_of
+from tasks.storage.manifest import PROOF
 from tasks.storage.sinks.copies import copy_published, copy_version
 from tasks.storage.sinks.table_copies import table_name
 from tasks.storage.sinks.version_copy import VersionBroken, WholeVersion, whole_version
-from tasks.storage.version_folders import PROOF
 from tests.tasks.storage.postgres_server import PostgresServer
 from tests.worlds.tables import first
 from tests.worlds.versions import Version, publish_version

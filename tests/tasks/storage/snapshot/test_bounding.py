@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from contracts.errors import GateBroken, SudareError
-from tasks.storage.snapshot.bounding import bound_contributions, order_units
+from tasks.storage.snapshot.snapshot import bound_contributions, order_units
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(1, 33))

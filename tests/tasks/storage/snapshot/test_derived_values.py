@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.derivation import value_range
+from contracts.contract.linked_tables import value_range
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.value_sql import double
 from tasks.storage.snapshot import linked_rows

@@ -14,17 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.contract.check_terms import checks
 from contracts.contract.column import Column
-from contracts.contract.contract import Contract
+from contracts.contract.contract import Contract, checks
 from contracts.domains.domain import DeclaredDomain
 from contracts.domains.value_sql import identifier
 from contracts.release.spec import Source
-from contracts.sql.encoding import encode_select
-from contracts.sql.violations import violation_sql
+from contracts.sql.encoding import encode_select, violation_sql
 from privacy.private_table import PrivateTable
 from tasks.ingest import ingest
-from tasks.storage.snapshot.intake import ROW
+from tasks.storage.snapshot.snapshot import ROW
 from tasks.validation.misfits import misfits
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.test_storage_types import DATES, DOMAINS

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.flattening import rows_per_unit
+from contracts.contract.linked import rows_per_unit
 from tasks.storage.snapshot.linked_rows import LinkedRows, key_sql
 from tests.worlds.linked_tables import (
     LINKS,

@@ -23,7 +23,7 @@ from contracts.sql.encoding import unit_sql
 from tasks.ingest import ingest
 from tasks.storage.sources.folder import parts_of
 from tasks.storage.sources.gate_words import TYPED, delivered, readable, readable_somehow
-from tasks.storage.sources.origin import read_parts
+from tasks.storage.sources.source import read_parts
 
 KEY = bytes(range(32))
 HEAD = "id: c\nversion: 1.0.0\ntable: t\nadjacency: add_remove\n"

@@ -27,8 +27,7 @@ from contracts.release.spec import Source, load_spec
 from contracts.release.spec_checks import check_spec
 from tasks.ingest import ingest
 from tasks.storage.sources.days import SourceDays
-from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, to_json
-from tasks.validation.misfits_page import misfits_page
+from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, misfits_page, to_json
 from tests.contracts.samples import SPEC, column, contract_of, loaded, replaced, write
 from tests.tasks.intake import KEY, make_contract, take_in, write_csv
 from tests.tasks.storage.postgres_server import PostgresServer

@@ -26,14 +26,11 @@ from hypothesis import strategies as st
 from contracts.contract.column import Column
 from contracts.release.spec import Source
 from contracts.sql.encoding import encode_select
-from contracts.sql.select_types import types_of
-from contracts.sql.selection import select_tree
-from contracts.sql.value_types import VALUE_TYPES, ValueType
-from tasks.storage.sources.csv_reader import read_csv
+from contracts.sql.select import VALUE_TYPES, ValueType, select_tree, types_of
 from tasks.storage.sources.delivery import deliver, explanation
+from tasks.storage.sources.files import read_csv, read_parquet
 from tasks.storage.sources.folder import parts_of
-from tasks.storage.sources.origin import read_parts
-from tasks.storage.sources.table_reader import read_parquet
+from tasks.storage.sources.source import read_parts
 from tasks.storage.sources.typed_rows import Reading
 from tests.contracts.samples import column, contract_of
 from tests.contracts.sql.test_storage_types import DATES, DOMAINS

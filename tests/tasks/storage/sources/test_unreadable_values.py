@@ -13,9 +13,9 @@ import pytest
 from contracts.contract.column import Column
 from contracts.errors import GateBroken
 from contracts.release.spec import Source
+from tasks.storage.sources.files import read_duckdb, read_parquet
 from tasks.storage.sources.folder import parts_of
-from tasks.storage.sources.origin import read_parts
-from tasks.storage.sources.table_reader import read_duckdb, read_parquet
+from tasks.storage.sources.source import read_parts
 from tests.contracts.samples import contract_of
 from tests.tasks.storage.sources.test_storage_neighbours import COLUMNS, COMMA, LATE, TOKYO, codes_behind, rows_of
 

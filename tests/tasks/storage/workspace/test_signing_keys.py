@@ -12,11 +12,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from contracts import plug_ins
 from privacy.ledger.journal.signing import SecretKey
-from tasks.storage.workspace import signing_keys
+from tasks.storage.workspace import keys as signing_keys
 from tasks.storage.workspace.encrypted_key import write_encrypted
-from tasks.storage.workspace.keys import WorkspaceRefused
-from tasks.storage.workspace.signer_settings import replace_signer
-from tasks.storage.workspace.signing_keys import KINDS, KeyPlace, close_key, key_place, open_key, opened
+from tasks.storage.workspace.keys import (
+    KINDS,
+    KeyPlace,
+    WorkspaceRefused,
+    close_key,
+    key_place,
+    open_key,
+    opened,
+    replace_signer,
+)
 
 PASSPHRASE = "a quiet morning by the lake"
 WRONG = "not this one at all"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.records.files.tidy_tables import Tidy
-from tasks.verification.data_files.exact_tables import exact_values
+from tasks.verification.data_files.rewriting import exact_values
 
 MARKS = {"sudare_release": "wards"}
 LABELS = {"ward": ("north", "south", "(null)"), "sex": ("F", "M")}

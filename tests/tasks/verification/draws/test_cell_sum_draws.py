@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.records.statistics_record import values_digest
+from tasks.records.statistics_fields import values_digest
 from tests.tasks.verification.forgeries import Forgery, event, of_terms
 from tests.tasks.verification.forgery import Change, Json, edit, forge, load, of_kind, replay, set_cell
 from tests.worlds.statistics import gaussian, pure

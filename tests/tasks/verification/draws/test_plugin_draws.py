@@ -22,7 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.records.explanation import published_explanation
+from tasks.records.record import published_explanation
 from tasks.verify import verify
 from tests.tasks.verification.forgery import forge, load
 from tests.worlds.synthetic_rows import SyntheticScenario

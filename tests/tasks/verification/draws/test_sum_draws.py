@@ -18,9 +18,9 @@ from contracts.canonical import readable_json
 from privacy.learning.lattice import sha256
 from privacy.learning.written_statistics import nearly, read_statistic, statistic_arrays, tidy_rows
 from tasks.products.synthetic.row_checks import MODEL
-from tasks.records.draws.sums import StatisticStatement
-from tasks.records.files.array_file import write_arrays
-from tasks.verification.draws.sum_draws import worst_moves_of_sum
+from tasks.records.draws.draws import StatisticStatement
+from tasks.records.files.write import write_arrays
+from tasks.verification.draws.sensitivity_training import worst_moves_of_sum
 from tasks.verification.fitted.model_distance import SHARE
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, random_rows
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model

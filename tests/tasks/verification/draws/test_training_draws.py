@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from contracts.contract.contract import Contract, Unit
 from privacy.accounting.calculus import RenyiCalculus
-from tasks.records.draws.training import TrainingDraw
-from tasks.verification.draws.training_draws import check_trainings
+from tasks.records.draws.draws import TrainingDraw
+from tasks.verification.draws.sensitivity_training import check_trainings
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgeries import Forgery

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privacy.generators.weighted_rows import WeightedRows
-from privacy.marginals.domain import CellDomain
+from privacy.marginals.graph import CellDomain
 from tasks.verification.fitted.model_distance import compare_models
 from tests.tasks.verification.forgery import Json, as_forged, forge
 from tests.worlds.synthetic_rows import SyntheticScenario, aim

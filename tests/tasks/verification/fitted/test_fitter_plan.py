@@ -11,13 +11,12 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from privacy.generators.latent_options import PhasedOptions
+from privacy.generators.calibration import FittedPlan, FitterRegistry
+from privacy.generators.latent import PhasedOptions
 from privacy.generators.options import Options
 from privacy.generators.p3gm import P3gm
-from privacy.generators.registry import FitterRegistry
-from privacy.generators.release_plan import FittedPlan
-from tasks.records.explanation import published_explanation
 from tasks.records.model.version_statements import ChargeStatement
+from tasks.records.record import published_explanation
 from tasks.verification.fitted.fitter_plan import NamedFitter, _alike
 from tasks.verification.record_identity import OTHER
 from tests.tasks.verification.draws.test_training_draws import OPTIONS, trained

@@ -10,11 +10,10 @@ import pytest
 
 from privacy.accounting.amounts import ATTO
 from privacy.accounting.calculus import RenyiCalculus
-from privacy.accounting.key_selection import key_selection
+from privacy.accounting.events import key_selection
 from privacy.ledger.ledger import Ledger
 from tasks.records.model.journal_statements import AccountBody, ChargeBody, OpenedBody, PublishedBody, TakenStatement
-from tasks.verification.guarantee.account_checks import check_accounts
-from tasks.verification.guarantee.failure_checks import check_failures
+from tasks.verification.guarantee.loss import check_accounts, check_failures
 from tasks.verification.inclusion import JournalledRun
 from tests.privacy.ledger.accounts.test_failures import ASIDE, DELTA, NANO, account
 from tests.privacy.ledger.ledgers import bind, request

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from tasks.verification.recompute import effort, loss_inversion
+from tasks.verification.recompute import event_forms as effort
+from tasks.verification.recompute import loss_inversion
 from tasks.verification.recompute.adaptive_budget import check_budget
-from tasks.verification.recompute.effort import MOST_TERMS, TooMuchWork, bounded, exact_sum, spend
-from tasks.verification.recompute.event_forms import NotRecomputable
+from tasks.verification.recompute.event_forms import (
+    MOST_TERMS,
+    NotRecomputable,
+    TooMuchWork,
+    bounded,
+    exact_sum,
+    spend,
+)
 from tasks.verification.recompute.loss import recompute
 from tasks.verification.recompute.loss_inversion import delta_at
 

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, atto_to_text
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus
-from privacy.accounting.convert import best_epsilon
-from privacy.accounting.curves import pure_total
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -30,7 +28,9 @@ from privacy.accounting.events import (
     Pure,
     ZeroConcentrated,
 )
-from tasks.verification.recompute import decimal_curves, effort, event_forms
+from privacy.accounting.renyi import best_epsilon, pure_total
+from tasks.verification.recompute import decimal_curves, event_forms
+from tasks.verification.recompute import event_forms as effort
 from tasks.verification.recompute import loss as module
 from tasks.verification.recompute.loss import NotRecomputable, Recomputed, recompute
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from privacy.accounting.claim import pld_epsilon
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -18,7 +19,6 @@ from privacy.accounting.events import (
     PrivacyEvent,
     ZeroConcentrated,
 )
-from privacy.accounting.second_backend import pld_epsilon
 from tasks.verification.recompute.event_forms import NotRecomputable
 from tasks.verification.recompute.loss_inversion import delta_at
 

@@ -11,7 +11,7 @@ import pytest
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import SourceUnreadable
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
 from tasks.storage.sources.postgres.connection import begin, connected, looked_at
 from tests.tasks.intake import CONTRACT, make_contract, take_in, write_csv
 from tests.tasks.storage.postgres_server import PostgresServer

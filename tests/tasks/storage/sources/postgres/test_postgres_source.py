@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 from contracts.errors import GateBroken, Refused, SourceUnreadable, SpecRefused
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
 from contracts.release.source import Source
 from tasks.ingest import ingest
 from tasks.storage import progress

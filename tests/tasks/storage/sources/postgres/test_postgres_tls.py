@@ -16,10 +16,10 @@ from benchmarks._periodic_place import DAYS, SPEC, make_periodic
 from benchmarks.orchestration import release_plainly
 from contracts.errors import SourceUnreadable
 from contracts.periods.time_blocks import time_block
-from contracts.release.postgres_address import PostgresAddress
+from contracts.release.address import PostgresAddress
 from contracts.release.spec import load_spec
 from deploy.postgres_server import find_binaries, postgres_server
-from privacy.ledger.errors import LedgerUnavailable
+from privacy.ledger.entries import LedgerUnavailable
 from privacy.ledger.ledger import Ledger
 from tasks.storage.sources.postgres.connection import connected
 from tests.tasks.federation.certificates import loopback_certificates

@@ -1,0 +1,521 @@
+"""Conversion of Rényi losses to (epsilon, delta), rounded up, and back, rounded down."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, exact, probability
+from privacy.accounting.events import (
+    ComposableEvent,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DiscreteLaplaceVector,
+    ExponentialMechanism,
+    Gaussian,
+    KeySelection,
+    PoissonSampled,
+    PoissonSampledGaussian,
+    PrivacyEvent,
+    Pure,
+    RegisteredEvent,
+    SelfComposed,
+    UnsupportedEvent,
+    ZeroConcentrated,
+    composition,
+    failure_of,
+    failures,
+)
+from privacy.accounting.sampled_gaussian import sampled_gaussian_divergence
+
+# --- The exact Rényi curve of a private choice.
+
+
+# Above it exp(-x) is nothing beside x, and sinh(x/2) may overflow.
+_LARGE: Final = 60.0
+_COTH_SERIES_BELOW: Final = 0.3
+_SINH_SERIES_BELOW: Final = 1.0
+# x coth(x) - 1 = sum of _COTH[j] x^(2j + 2)
+_COTH: Final = (1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555, -1382 / 638512875, 4 / 18243225, -3617 / 162820783125)
+
+
+def bounded_range_divergence(epsilon: float, order: float) -> float:
+    """Compute the largest Rényi divergence of all pairs of epsilon-bounded range, without a margin.
+
+    Args:
+        epsilon: e, > 0 [dimensionless].
+        order: > 1, finite [dimensionless].
+    Returns:
+        float: the divergence; the larger of both directions, which are the same.
+    Source: bounded range: Dong, Durfee, Rogers 2020; the curve: docs/derivations.md.
+    """
+    other = (order - 1) * epsilon
+    # The second form of the divergence: both differences are positive, so nothing cancels.
+    return _growth(other, epsilon) + _growth(epsilon, other) / (order - 1)
+
+
+def _growth(x: float, step: float) -> float:
+    """Compute k(x + step) - k(x), from terms of one sign where they would cancel.
+
+    (x + step) (exp(k(x + step) - k(x)) - 1) = 2 x sinh(step/4)^2 + (x coth(x/2) - 2) sinh(step/2)
+                                                + 2 sinh(step/2) - step
+    """
+    if step > _LARGE:
+        # log sinh(x/2) = x/2 - log 2 + log(1 - exp(-x)): no exponential that grows.
+        return step / 2 - math.log1p(step / x) + math.log(math.expm1(-x - step) / math.expm1(-x))
+    bend = 2 * x * math.sinh(step / 4) ** 2
+    # x coth(x/2) - 2 and 2 sinh(step/2) - step are twice the excesses below.
+    excess = bend + 2 * _coth_excess(x / 2) * math.sinh(step / 2) + 2 * _sinh_excess(step / 2)
+    return math.log1p(excess / (x + step))
+
+
+def _coth_excess(x: float) -> float:
+    """Compute x coth(x) - 1."""
+    if x > _COTH_SERIES_BELOW:
+        return x / math.tanh(x) - 1
+    # x coth(x) - 1 is about x²/3: near 0 the difference would cancel, the series does not.
+    square = x * x
+    return square * math.fsum(term * square**j for j, term in enumerate(_COTH))
+
+
+def _sinh_excess(x: float) -> float:
+    """Compute sinh(x) - x."""
+    if x > _SINH_SERIES_BELOW:
+        return math.sinh(x) - x
+    # Near 0 sinh(x) - x would cancel; its series has terms of one sign.
+    return math.fsum(x ** (2 * j + 1) / math.factorial(2 * j + 1) for j in range(1, 11))
+
+
+# --- Rényi curves of the events.
+
+
+# The formulas lose less than 2e-14 of the value (tests compare them with sums and integrals of 50 digits and more).
+RELATIVE_MARGIN: Final = 1e-12
+ABSOLUTE_MARGIN: Final = 1e-15
+# x / tanh(x) = sum of _COTH[j] x^(2j)
+_CURVES_COTH: Final = (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555, -1382 / 638512875)
+_SERIES_BELOW: Final = 0.25
+
+
+def upwards(value: float, magnitude: float | None = None) -> float:
+    """Raise a computed value above the exact one: by a relative 1e-12 of its terms and an absolute 1e-15.
+
+    Args:
+        value: the computed value.
+        magnitude: the sum of the absolute values of its terms; the value's own where it has one term.
+    Returns:
+        float: an upper bound of the exact value.
+    """
+    size = abs(value) if magnitude is None else magnitude
+    return value + RELATIVE_MARGIN * size + ABSOLUTE_MARGIN
+
+
+def renyi(event: ComposableEvent, order: float) -> float:
+    """Bound the Rényi divergence of an event from above, over all its neighbours and both directions.
+
+    Of a selection of keys it is that of its outcome where it does not fail (`key_selection`).
+
+    Args:
+        event: what was drawn, or a composition.
+        order: > 1, finite [dimensionless]; the double itself is the order.
+    Returns:
+        float: the exact divergence of the worst neighbour (discrete Laplace, pure, exponential mechanism, Gaussian,
+        sampled Gaussian), or its bound by concentration (discrete Gaussian, zCDP: order * rho), raised by `upwards`.
+    Raises:
+        UnsupportedEvent: an event of no known kind.
+        ValueError: an order that is not above 1 and finite.
+    Source: discrete Laplace: docs/derivations.md; discrete Gaussian: Canonne, Kamath, Steinke 2020; pure:
+        randomized response is the worst case (Steinke 2024, "Sharp RDP & zCDP from Pure DP", Theorem 4);
+        sampled Gaussian: Mironov, Talwar, Zhang 2019; all of them: docs/derivations.md.
+    """
+    if not 1 < order < math.inf:
+        raise ValueError(f"order is {order}; allowed: above 1 and finite")
+    return upwards(_divergence(event, order))
+
+
+def _divergence(event: ComposableEvent, order: float) -> float:
+    """Compute the divergence as it is, without a margin."""
+    match event:
+        case DiscreteLaplace():
+            t = float(event.inverse_scale)
+            return math.fsum(_laplace_log_moment(t, abs(move), order) for move in event.moves) / (order - 1)
+        case DiscreteLaplaceVector(inverse_scale, move, times):
+            return times * _laplace_log_moment(float(inverse_scale), move, order) / (order - 1)
+        case DiscreteGaussian():
+            return order * float(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
+        case Pure():
+            # Randomized response, the worst pure step: discrete Laplace noise against itself moved by one.
+            return _laplace_log_moment(float(event.epsilon), 1, order) / (order - 1)
+        case ZeroConcentrated():
+            return order * float(event.rho)
+        case Gaussian():
+            return order * float(1 / (2 * event.noise_multiplier**2))
+        case ExponentialMechanism():
+            return bounded_range_divergence(float(event.epsilon), order)
+        case PoissonSampled(sampling_probability, Gaussian(noise_multiplier)):
+            return sampled_gaussian_divergence(noise_multiplier, sampling_probability, order)
+        case SelfComposed(repeated, count):
+            return count * _divergence(repeated, order)
+        case Composed(events):
+            return math.fsum(_divergence(each, order) for each in events)
+        case PoissonSampledGaussian():
+            return _divergence(composition(event), order)
+        case KeySelection(epsilon, _, groups):
+            # Where it does not fail: a pure step for each of the unit's keys.
+            return groups * _laplace_log_moment(float(epsilon), 1, order) / (order - 1)
+        case RegisteredEvent():
+            return event.divergence(order)
+    raise UnsupportedEvent(f"no Rényi curve for {type(event).__name__}")
+
+
+def _laplace_log_moment(t: float, d: int, order: float) -> float:
+    """Compute log M of the module's docstring; every factor is free of cancellation."""
+    a, b = (order - 1) * t, order * t
+    # M is near 1 here, and the closed form would lose its digits.
+    if (a + b) / 2 * d < _SERIES_BELOW:
+        return math.log1p(_small_excess(a, b, t, d))
+    r = math.exp(-t)
+    # M = exp(a d) (1 - (1 - A) (1 - exp(-(a + b) d))): every factor is computed by itself.
+    lost = r / (1 + r) * (math.expm1(-2 * a) / math.expm1(-(a + b))) * -math.expm1(-(a + b) * d)
+    return a * d + math.log1p(-lost)
+
+
+def _small_excess(a: float, b: float, t: float, d: int) -> float:
+    """Compute M - 1 for u d < 1/4, where the closed form would cancel.
+
+    exp(v d) (M - 1) = 2 sinh(a d / 2) sinh(b d / 2) + tanh(v) (h(u) - h(v)),  h(x) = sinh(d x) / tanh(x);
+    h is expanded in powers of x^2, and u^2 - v^2 = a b is factored out.
+    """
+    u_squared, v_squared = ((a + b) / 2) ** 2, (t / 2) ** 2
+    difference, power, v_power = 0.0, 1.0, 1.0
+    for k in range(1, len(_CURVES_COTH)):
+        difference += power * math.fsum(
+            _CURVES_COTH[k - i] * float(d) ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(k + 1)
+        )
+        v_power *= v_squared
+        # (u^2k - v^2k) / (u^2 - v^2) for the next k, without a difference.
+        power = power * u_squared + v_power
+    return math.exp(-t * d / 2) * (
+        2 * math.sinh(a * d / 2) * math.sinh(b * d / 2) + math.tanh(t / 2) * a * b * difference
+    )
+
+
+def pure_loss(event: PrivacyEvent) -> Fraction | None:
+    """Give the pure epsilon of an event, exactly; of a selection of keys that of its outcome where it does not fail.
+
+    Returns:
+        Fraction: epsilon; None where it is infinite (Gaussian noise, sampled or not, zCDP).
+    Raises:
+        UnsupportedEvent: an event of no known kind.
+    """
+    match event:
+        case DiscreteLaplace():
+            return event.inverse_scale * sum(abs(move) for move in event.moves)
+        case DiscreteLaplaceVector():
+            return event.inverse_scale * event.move * event.times
+        case Pure() | ExponentialMechanism():
+            return event.epsilon
+        case DiscreteGaussian() | ZeroConcentrated() | Gaussian() | PoissonSampledGaussian():
+            return None
+        case KeySelection():
+            return event.epsilon * event.groups
+        case RegisteredEvent():
+            return event.pure_loss
+    raise UnsupportedEvent(f"no pure loss for {type(event).__name__}")
+
+
+def pure_total(events: Iterable[PrivacyEvent]) -> Fraction | None:
+    """Add up the pure losses of a list of events; None where one of them is infinite."""
+    losses = [pure_loss(event) for event in events]
+    finite = [loss for loss in losses if loss is not None]
+    return sum(finite, Fraction(0)) if len(finite) == len(losses) else None
+
+
+SMALLEST_ORDER: Final = Fraction(1001, 1000)
+LARGEST_ORDER: Final = Fraction(10**6)
+# Orders are sought between 1 + 10^-3 and 1 + 10^6, eight a decade, then refined around the best.
+_DECADES: Final = (-3, 6)
+_PER_DECADE: Final = 8
+_REFINEMENTS: Final = 40
+_ROUNDED_ORDER_LOSS: Final = 1e-6
+# What rho_for leaves for roundings: a unit a draw for so many draws, and the margin of their curves.
+_ROUNDED_DRAWS: Final = 4096
+_ROUNDED_CURVES: Final = 1e-10
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
+_REMEMBERED: Final = 256
+"""Searches whose results are kept: each is a function of its arguments alone."""
+
+
+def offset(order: float, delta: RealNumber) -> float:
+    """Bound from above what the conversion adds to a Rényi loss; it may be negative.
+
+    offset = log((order - 1) / order) - (log(delta) + log(order)) / (order - 1)
+
+    Args:
+        order: > 1, finite [dimensionless].
+        delta: 0 <= delta < 1 [probability].
+    Returns:
+        float: the offset, raised by `curves.upwards`; infinite if delta is zero.
+    Raises:
+        AmountRefused: delta out of range.
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    """
+    return _offset(order, float(probability(delta)))
+
+
+def _offset(order: float, chance: float) -> float:
+    """Bound what the conversion adds at a delta that is known to be one."""
+    if chance <= 0:
+        return math.inf
+    # log1p keeps the digits of log((order - 1) / order) where the order is large.
+    shrink = math.log1p(-1 / order)
+    tail = -(math.log(chance) + math.log(order)) / (order - 1)
+    # The margin is relative to the sizes of the terms, since their sum may cancel.
+    return upwards(shrink + tail, abs(shrink) + (abs(math.log(chance)) + math.log(order)) / (order - 1))
+
+
+def epsilon_at(order: float, renyi_loss: float, delta: RealNumber) -> float:
+    """Convert a Rényi loss of one order to epsilon at delta.
+
+    epsilon = renyi_loss + log((order - 1) / order) - (log(delta) + log(order)) / (order - 1)
+
+    Args:
+        order: > 1, finite [dimensionless].
+        renyi_loss: an upper bound of the divergence of that order, >= 0 [dimensionless].
+        delta: 0 <= delta < 1 [probability].
+    Returns:
+        float: epsilon >= 0, rounded up; infinite if delta is zero and the loss is not.
+    Raises:
+        AmountRefused: delta out of range.
+    Privacy: the composed events are (epsilon, delta)-DP.
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    """
+    return _epsilon_at(order, renyi_loss, float(probability(delta)))
+
+
+def _epsilon_at(order: float, renyi_loss: float, chance: float) -> float:
+    """Convert at a delta that is known to be one."""
+    if renyi_loss <= 0:
+        return 0.0
+    added = _offset(order, chance)
+    return max(0.0, upwards(renyi_loss + added, renyi_loss + abs(added))) if added < math.inf else math.inf
+
+
+def best_epsilon(events: Iterable[PrivacyEvent], delta: RealNumber) -> tuple[float, float]:
+    """Find the smallest epsilon at delta that a list of events, fixed in advance, is known to have.
+
+    What selections of keys may fail with is taken off delta first; where delta does not hold it, no epsilon is known.
+
+    Args:
+        events: the events; their order does not matter.
+        delta: 0 <= delta < 1 [probability].
+    Returns:
+        tuple: epsilon, rounded up, and the order it was found at: infinity where it is the sum of the pure
+        losses (always so if delta is zero). Epsilon is infinite if delta is zero and a loss is not pure.
+    Raises:
+        AmountRefused: delta out of range.
+    Privacy: valid where the list does not depend on what was drawn; an account's claim is its calculus' own.
+    """
+    counted = Counter(events)
+    # The pure sum holds at every delta; it is written as order infinity.
+    pure = pure_total(counted.elements())
+    chance = probability(delta) - Fraction(failures(counted.elements()), ATTO)
+    best = (math.inf if pure is None or chance < 0 else _float_up(pure), math.inf)
+    if chance <= 0 or not counted:
+        return best
+    return min(best, _best_conversion(tuple(counted.items()), float(chance)))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _best_conversion(counted: tuple[tuple[PrivacyEvent, int], ...], chance: float) -> tuple[float, float]:
+    """Find the least conversion and its order; a plan, its record and its pages ask for the same ones."""
+
+    def at(order: float) -> float:
+        # Rényi losses of one order add up.
+        loss = math.fsum(count * renyi(event, order) for event, count in counted)
+        return _epsilon_at(order, loss, chance)
+
+    order = _least(at)
+    return at(order), order
+
+
+def best_order(epsilon: RealNumber, delta: RealNumber) -> Fraction:
+    """Choose the order of an account: the one at which the most Gaussian loss fits under its cap.
+
+    Args:
+        epsilon: the cap, > 0 [dimensionless].
+        delta: the cap, 0 < delta < 1 [probability].
+    Returns:
+        Fraction: between 1.001 and 10^6; the order with the smallest power of two as denominator at which at
+        most a relative 10^-6 less rho fits than at the best real order.
+    Raises:
+        AmountRefused: an amount out of range, or nothing fits at any order.
+    """
+    budget, chance = float(exact(epsilon, what="epsilon")), float(probability(delta))
+    if chance <= 0:
+        raise AmountRefused("delta", delta, "a probability > 0 and < 1 for a Rényi loss")
+    ideal = min(max(Fraction(_roomiest(budget, chance)), SMALLEST_ORDER), LARGEST_ORDER)
+    most = _room(float(ideal), budget, chance)
+    if most <= 0:
+        raise AmountRefused("epsilon", epsilon, f"large enough for some loss to fit at delta {float(delta):g}")
+    # The shortest binary fraction near the ideal order that loses at most 10^-6 of the room.
+    for power in range(24):
+        nearest = Fraction(round(ideal * 2**power), 2**power)
+        in_range = SMALLEST_ORDER <= nearest <= LARGEST_ORDER
+        if in_range and _room(float(nearest), budget, chance) >= (1 - _ROUNDED_ORDER_LOSS) * most:
+            return nearest
+    return ideal.limit_denominator(10**6)
+
+
+def rho_for(epsilon: RealNumber, delta: RealNumber) -> Fraction:
+    """Find how much zero-concentrated loss a release of (epsilon, delta) may have.
+
+    It is what fits at `best_order(epsilon, delta)`, less a loss of 4.1 * 10^-9 for the roundings of its parts: split
+    over at most 4,000 draws it still fits an account of the same epsilon, delta and order. From epsilon = 0.01 on
+    that is at most a relative 10^-5 below the largest rho whose conversion stays within epsilon.
+
+    Args:
+        epsilon: > 0 [dimensionless].
+        delta: 0 < delta < 1 [probability].
+    Returns:
+        Fraction: rho, a multiple of 10^-12, rounded down.
+    Raises:
+        AmountRefused: an amount out of range, or no rho of at least 10^-12 fits.
+    Privacy: rho-zCDP is (epsilon, delta)-DP.
+    """
+    order = float(best_order(epsilon, delta))
+    budget = exact(epsilon, what="epsilon")
+    room = _room(order, float(budget), float(probability(delta))) * (1 - _ROUNDED_CURVES)
+    # Each draw may be rounded up by one unit of Rényi loss, which is 1 / order of rho.
+    units = max(0, math.floor(room * PICO - _ROUNDED_DRAWS / order))
+    # Floats may have found a unit too much: step down until the conversion itself fits.
+    while units > 0 and epsilon_at(order, renyi(ZeroConcentrated(Fraction(units, PICO)), order), delta) > budget:
+        units -= 1
+    if units < 1:
+        raise AmountRefused("epsilon", epsilon, f"large enough at delta {float(delta):g} for a rho of 1e-12")
+    return Fraction(units, PICO)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _roomiest(epsilon: float, chance: float) -> float:
+    """Find the order at which the most rho fits."""
+    return _least(lambda order: -_room(order, epsilon, chance))
+
+
+def _room(order: float, epsilon: float, chance: float) -> float:
+    """Compute the rho that fits at one order; negative if none does."""
+    return (epsilon - _offset(order, chance)) / order
+
+
+def _float_up(value: Fraction) -> float:
+    """Give the smallest double that is not below a rational."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _least(value: Callable[[float], float]) -> float:
+    """Find the order with the least value: every dip of a grid in log(order - 1), refined by golden section."""
+    low, high = _DECADES
+    last = (high - low) * _PER_DECADE
+    exponents = [low + step / _PER_DECADE for step in range(last + 1)]
+    values = [value(_order(exponent)) for exponent in exponents]
+    dips = [step for step in range(last + 1) if values[step] <= min(values[max(step - 1, 0) : step + 2])]
+    candidates = [exponents[step] for step in dips]
+    for step in dips:
+        candidates.append(_golden(value, exponents[max(step - 1, 0)], exponents[min(step + 1, last)]))
+    return min((_order(exponent) for exponent in candidates), key=value)
+
+
+def _golden(value: Callable[[float], float], left: float, right: float) -> float:
+    """Narrow a dip between two exponents by golden section."""
+    for _ in range(_REFINEMENTS):
+        lower, upper = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+        if value(_order(lower)) <= value(_order(upper)):
+            right = upper
+        else:
+            left = lower
+    return (left + right) / 2
+
+
+def _order(exponent: float) -> float:
+    """Give the order 1 + 10^exponent."""
+    return 1 + 10**exponent
+
+
+# --- A budget for draws that are chosen on the way.
+
+
+Budget = ZeroConcentrated | Pure
+
+
+def budget_of(planned: Iterable[PrivacyEvent]) -> Budget | None:
+    """Return the budget among planned events, if there is one.
+
+    Raises:
+        UnsupportedEvent: more than one.
+    """
+    budgets = [event for event in planned if isinstance(event, ZeroConcentrated | Pure)]
+    if len(budgets) > 1:
+        raise UnsupportedEvent(f"{len(budgets)} budgets in one plan; allowed: one")
+    return budgets[0] if budgets else None
+
+
+def limit(budget: Budget) -> Fraction:
+    """Return rho or epsilon."""
+    return budget.rho if isinstance(budget, ZeroConcentrated) else budget.epsilon
+
+
+def share(budget: Budget, event: PrivacyEvent) -> Fraction:
+    """Return what an event takes from a budget, exactly.
+
+    Raises:
+        UnsupportedEvent: its loss is infinite in the budget's terms, or not known as one number.
+    Source: pure to zCDP: Bun, Steinke 2016, proposition 1.4; bounded range to zCDP: Cesar, Rogers 2021, lemma 8.
+    """
+    return concentrated_loss(event) if isinstance(budget, ZeroConcentrated) else _pure(event)
+
+
+def concentrated_loss(event: PrivacyEvent) -> Fraction:
+    """Return the rho of an event.
+
+    Raises:
+        UnsupportedEvent: a sampled Gaussian, whose curve no single rho describes well.
+    """
+    match event:
+        case DiscreteGaussian():
+            return Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared)
+        case Gaussian():
+            return 1 / (2 * event.noise_multiplier**2)
+        case ZeroConcentrated():
+            return event.rho
+        case ExponentialMechanism():
+            return event.epsilon**2 / 8
+        case DiscreteLaplace() | Pure():
+            return _pure(event) ** 2 / 2
+    raise UnsupportedEvent(f"{event.kind} takes no share of a zCDP budget; allowed: noise with one rho")
+
+
+def _pure(event: PrivacyEvent) -> Fraction:
+    # What may fail is planned by itself: a budget is a loss, and has no part of delta.
+    loss = None if failure_of(event) else pure_loss(event)
+    if loss is None:
+        raise UnsupportedEvent(f"{event.kind} takes no share of a pure budget; allowed: noise of finite pure loss")
+    return loss
+
+
+def unplanned(planned: Sequence[PrivacyEvent], drawn: Iterable[PrivacyEvent]) -> list[PrivacyEvent]:
+    """Return the drawn events that were not planned one by one, in order: those that take from the budget."""
+    # A planned event pays for one draw of its kind; whatever is drawn beyond takes from the budget.
+    left = Counter(planned)
+    rest = []
+    for event in drawn:
+        if left[event] > 0 and not isinstance(event, ZeroConcentrated | Pure):
+            left[event] -= 1
+        else:
+            rest.append(event)
+    return rest
