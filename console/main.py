@@ -22,7 +22,7 @@ from typer.exceptions import TyperException
 
 from console.output import INTERRUPTED, Interrupted, UsageRefused, log_for_bugs, present, require_regular
 from contracts.errors import SudareError
-from contracts.plug_ins import PlugInAway, RegisteredName, absent_extension, find, load_place, others
+from contracts.plug_ins import PlugInAway, RegisteredName, absent_extension, core, find, others
 from tasks.storage.workspace.environment import switch_telemetry_off
 from tasks.storage.workspace.run_folder import sheltered
 
@@ -30,100 +30,90 @@ from tasks.storage.workspace.run_folder import sheltered
 
 
 GROUP: Final = "sudare.commands"
-Table = Mapping[str, str]
-"""Of each command its place, module:function."""
 _DOCSTRING: Final = r'^def {function}\(.*?^    """(.*?)(?:\n\n|""")'
 
-COMMANDS: Final[Table] = {
-    "init": "console.init:init",
-    "doctor": "console.workspace:doctor",
-    "metrics": "console.workspace:metrics",
-    "prune": "console.workspace:prune",
-    "plan": "console.plan_command:plan",
-    "check": "console.check:check",
-    "approve": "console.approve:approve",
-    "run": "console.run:run",
-    "publish": "console.publish:publish",
-    "sample": "console.sample:sample",
-    "evaluate": "console.evaluate:evaluate",
-    "deploy": "console.schedule:deploy",
-    "work": "console.schedule:work",
-    "watch": "console.schedule:watch",
-    "explain": "console.explain:explain",
-    "interval": "console.interval:interval",
-    "verify": "console.verify:verify",
-}
-GROUPS: Final[Mapping[str, tuple[str, Table]]] = {
+COMMANDS: Final = (
+    "init",
+    "doctor",
+    "metrics",
+    "prune",
+    "plan",
+    "check",
+    "approve",
+    "run",
+    "publish",
+    "sample",
+    "evaluate",
+    "deploy",
+    "work",
+    "watch",
+    "explain",
+    "interval",
+    "verify",
+)
+GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "budget": (
         "Accounts: whose loss is bounded, by how much, and what was charged.",
-        {
-            "show": "console.budget:show",
-            "history": "console.budget:history",
-            "backup": "console.budget:backup",
-            "restore": "console.budget:restore",
-            "open": "console.budget:open_account",
-            "bind": "console.budget:bind",
-            "close": "console.budget:close_account",
-            "clock": "console.budget:clock",
-            "return": "console.budget:return_charge",
-        },
+        (
+            "show",
+            "history",
+            "backup",
+            "restore",
+            "open",
+            "bind",
+            "close",
+            "clock",
+            "return",
+        ),
     ),
     "releases": (
         "Releases: what was published, and where it is.",
-        {
-            "gaps": "console.gaps:gaps",
-            "diff": "console.releases:diff",
-            "journal": "console.releases:journal",
-            "list": "console.releases:list_releases",
-            "show": "console.releases:show",
-            "withdraw": "console.releases:withdraw",
-            "refresh": "console.releases:refresh",
-        },
+        (
+            "gaps",
+            "diff",
+            "journal",
+            "list",
+            "show",
+            "withdraw",
+            "refresh",
+        ),
     ),
     "keys": (
         "Keys: whose versions you verify, where yours lies, and how it is changed.",
-        {
-            "pin": "console.keys:pin",
-            "new": "console.keys:new",
-            "show": "console.keys:show",
-            "encrypt": "console.keys:encrypt",
-            "rotate": "console.keys:rotate",
-            "recovery": "console.keys:recovery",
-            "revoke": "console.keys:revoke",
-            "reprove": "console.keys:reprove",
-        },
+        (
+            "pin",
+            "new",
+            "show",
+            "encrypt",
+            "rotate",
+            "recovery",
+            "revoke",
+            "reprove",
+        ),
     ),
     "contract": (
         "Contracts: what the columns may hold and what is protected.",
-        {
-            "draft": "console.contract:draft",
-            "diff": "console.contract:diff",
-            "register": "console.contract:register",
-            "list": "console.contract:list_contracts",
-            "history": "console.contract:history",
-            "lint": "console.contract:lint",
-        },
+        (
+            "draft",
+            "diff",
+            "register",
+            "list",
+            "history",
+            "lint",
+        ),
     ),
     "federation": (
         "Federations: a model, rows or tables, across sites that keep their rows.",
-        {
-            "plan": "console.federation:plan",
-            "key": "console.federation:key",
-            "run": "console.federation:run",
-            "site": "console.federation:site",
-        },
+        (
+            "plan",
+            "key",
+            "run",
+            "site",
+        ),
     ),
 }
-CHECKER: Final = frozenset(
-    {
-        "console.verify:verify",
-        "console.keys:pin",
-        "console.keys:new",
-        "console.sample:sample",
-        "console.explain:explain",
-        "console.interval:interval",
-    }
-)
+"""The commands of the core by name, in the order of help; `pyproject.toml` says where each is (`sudare.commands`)."""
+CHECKER: Final = frozenset({"explain", "interval", "keys.new", "keys.pin", "sample", "verify"})
 """The commands that the base dependencies are enough for; `explain` needs more for a spec."""
 IMPORTED: Final = (
     "prefect", "fastapi", "sqlalchemy", "psycopg", "cronsim", "duckdb", "duckdb_engine", "polars", "pandas",
@@ -174,13 +164,16 @@ class DeferredCommand(TyperCommand):
 
     Args:
         name: as it is typed.
-        place: module:function.
-        summary: its line of help; None: that of its docstring.
+        registered: its entry point. It has no line of help where its source cannot be read.
     """
 
-    def __init__(self, name: str, place: str, summary: str | None = None) -> None:
-        super().__init__(name, short_help=summary_of(place) if summary is None else summary)
-        self._place = place
+    def __init__(self, name: str, registered: RegisteredName) -> None:
+        try:
+            summary = summary_of(registered.point.value)
+        except (ImportError, LookupError):
+            summary = ""
+        super().__init__(name, short_help=summary)
+        self._registered = registered
 
     @cached_property
     def command(self) -> TyperCommand:
@@ -194,10 +187,16 @@ class DeferredCommand(TyperCommand):
 
         Raises:
             PublisherMissing: it needs the packages of the extra `publish`, and they are not installed.
+            PlugInAway: a package that registers it cannot be loaded, or what it registers is no function.
         """
-        if self._place not in CHECKER:
+        point = self._registered.point
+        if point.name in core(GROUP) and point.name not in CHECKER:
             require_publisher()
-        return cast(FunctionType, load_place(self._place))
+        try:
+            return cast(FunctionType, self._registered.load(FunctionType))
+        except PlugInAway:
+            require_publisher()
+            raise
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the arguments of the command; the context that is returned runs the command itself."""
@@ -209,31 +208,6 @@ class DeferredCommand(TyperCommand):
         return context
 
 
-class RegisteredCommand(DeferredCommand):
-    """A command of an installed package; it has no line of help where its source cannot be read."""
-
-    def __init__(self, name: str, registered: RegisteredName) -> None:
-        try:
-            summary = summary_of(registered.point.value)
-        except (ImportError, LookupError):
-            summary = ""
-        super().__init__(name, registered.point.value, summary)
-        self._registered = registered
-
-    def load(self) -> FunctionType:
-        """Import the function.
-
-        Raises:
-            PublisherMissing: it needs the packages of the extra `publish`, and they are not installed.
-            PlugInAway: the package cannot be loaded, or what it registers is no function.
-        """
-        try:
-            return cast(FunctionType, self._registered.load(FunctionType))
-        except PlugInAway:
-            require_publisher()
-            raise
-
-
 class CommandGroup(TyperGroup):
     """The commands of the core, then those that packages register: by NAME, or by GROUP.NAME in a group."""
 
@@ -243,9 +217,10 @@ class CommandGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names: those of the core in their order, then those of packages."""
-        added = [name for name in others(GROUP, {}) if absent_extension(GROUP, name) is None]
+        own = GROUPS[str(self.name)][1] if self._prefix else (*COMMANDS, *GROUPS)
+        added = [name for name in others(GROUP, core(GROUP)) if absent_extension(GROUP, name) is None]
         inner = [name.removeprefix(self._prefix) for name in added if name.startswith(self._prefix)]
-        return [*super().list_commands(ctx), *(name for name in inner if "." not in name)]
+        return [*own, *(name for name in inner if "." not in name)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; None for an unknown one.
@@ -261,17 +236,14 @@ class CommandGroup(TyperGroup):
             raise UsageRefused(
                 f"sudare {self._prefix[:-1]}".rstrip(), found, mended=f"install Sudare with {extension}"
             )
-        registered = find(GROUP, {}, name)
-        return None if registered is None else RegisteredCommand(cmd_name, registered)
+        registered = find(GROUP, core(GROUP), name)
+        return None if registered is None else DeferredCommand(cmd_name, registered)
 
 
 def add_commands(root: TyperGroup) -> TyperGroup:
     """Return the root group with all commands and groups, in the order in which help shows them."""
-    for name, place in COMMANDS.items():
-        root.add_command(DeferredCommand(name, place))
-    for group, (summary, table) in GROUPS.items():
-        inner = {name: DeferredCommand(name, place) for name, place in table.items()}
-        root.add_command(CommandGroup(name=group, help=summary, no_args_is_help=True, commands=dict(inner)))
+    for group, (summary, _) in GROUPS.items():
+        root.add_command(CommandGroup(name=group, help=summary, no_args_is_help=True))
     return root
 
 

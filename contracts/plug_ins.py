@@ -1,8 +1,9 @@
 """What is registered under a name: what is built in, and what installed packages add by an entry point.
 
-Nothing is loaded before it is asked for, and a built-in name cannot be taken. The extensions of this repository
-(`extensions/`) register what they bring in the same way. Any of them may be deleted; what needs it is refused then by
-the extension's name.
+Nothing is loaded before it is asked for, and a built-in name cannot be taken. The core's commands, generators,
+trainers and draws are entry points of its own distribution. The extensions of this repository (`extensions/`)
+register what they bring in the same way. Any of them may be deleted; what needs it is refused then by the extension's
+name.
 """
 
 from __future__ import annotations
@@ -132,6 +133,22 @@ def names(group: str) -> tuple[str, ...]:
 def registered(group: str) -> tuple[EntryPoint, ...]:
     """Return what installed packages add to a group."""
     return _installed(group, tuple(sys.path))
+
+
+def core(group: str) -> Mapping[str, str]:
+    """Return what the core itself registers in a group, `module:name` by name; no other package's files are read."""
+    return _of_the_core(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=64)
+def _of_the_core(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        points = distribution("sudare").entry_points.select(group=group)
+    except PackageNotFoundError:
+        return {}
+    return {point.name: point.value for point in points if not point.module.startswith("sudare_")}
 
 
 @lru_cache(maxsize=64)

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from contracts.contract.contract import Contract
-from contracts.plug_ins import registered
+from contracts.plug_ins import core, registered
 from contracts.release.classifier import ClassifierProduct
 from contracts.release.synthetic import SyntheticProduct, modifier_parts, named_parts
 from privacy.accounting.amounts import PICO, AmountRefused, delta_down, pico_to_text
@@ -242,15 +242,20 @@ def _rounded_down(epsilon: float) -> Fraction:
 
 @dataclass(frozen=True)
 class FitterRegistry:
-    """All fitters of one kind of model.
+    """All fitters of one kind of model: those of the core, and those that installed packages add.
 
     Args:
         noun: what they are called, and the key of a product that names one.
-        built_in: module and class of each built-in one, by name.
+        places: `module:class` by name, instead of those of the core.
     """
 
     noun: str
-    built_in: Mapping[str, str]
+    places: Mapping[str, str] | None = None
+
+    @property
+    def built_in(self) -> Mapping[str, str]:
+        """Module and class of each fitter of the core, by name."""
+        return core(self.group) if self.places is None else self.places
 
     @property
     def group(self) -> str:
@@ -300,35 +305,8 @@ class FitterRegistry:
         return {**found, **{name: EntryPoint(name, place, self.group) for name, place in self.built_in.items()}}
 
 
-GENERATORS: Final = FitterRegistry(
-    "generator",
-    {
-        "ae": "privacy.generators.p3gm:AutoEncoder",
-        "aim": "privacy.generators.aim:Aim",
-        "auto": "privacy.generators.auto:Auto",
-        "class_pictures": "privacy.generators.class_pictures:ClassPictures",
-        "dp_gm": "privacy.generators.dp_gm:ClusteredVae",
-        "fixed": "privacy.generators.independent:Fixed",
-        "gaussian_copula": "privacy.generators.gaussian_copula:GaussianCopula",
-        "independent": "privacy.generators.independent:Independent",
-        "latent_factors": "privacy.generators.latent_factors:LatentFactorGenerator",
-        "linked_tables": "privacy.generators.linked_tables:LinkedTablesGenerator",
-        "mst": "privacy.generators.mst:MaximumSpanningTree",
-        "p3gm": "privacy.generators.p3gm:P3gm",
-        "private_evolution": "privacy.generators.private_evolution:PrivateEvolution",
-        "privbayes": "privacy.generators.privbayes:PrivBayes",
-        "vae": "privacy.generators.vae:Vae",
-    },
-)
-TRAINERS: Final = FitterRegistry(
-    "trainer",
-    {
-        "anonymized_learning": "privacy.classifiers.three_approaches:AnonymizedLearning",
-        "anonymizing_first": "privacy.classifiers.three_approaches:AnonymizingFirst",
-        "dp_sgd": "privacy.classifiers.dp_sgd:DpSgd",
-        "learning_first": "privacy.classifiers.three_approaches:LearningFirst",
-    },
-)
+GENERATORS: Final = FitterRegistry("generator")
+TRAINERS: Final = FitterRegistry("trainer")
 
 
 def names() -> tuple[str, ...]:

@@ -9,11 +9,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from console import output as errors
 from console.main import COMMANDS, GROUP, GROUPS, DeferredCommand, root_command, summary_of
@@ -26,7 +27,7 @@ from contracts.errors import (
     StoreRefuses,
     SudareError,
 )
-from contracts.plug_ins import OF_EXTENSIONS
+from contracts.plug_ins import OF_EXTENSIONS, RegisteredName, core
 from privacy.ledger.entries import BudgetExceeded, LedgerConflict, LedgerRefusal
 from sudare import entrance
 from tasks.storage.sinks.version_copy import VersionBroken
@@ -37,19 +38,25 @@ from tests.worlds.packages import installed
 HEAVY = ("prefect", "great_expectations", "torch", "polars", "duckdb", "pandas", "pyarrow", "scipy")
 # A spec loads the models of all kinds of products.
 MOST_FOR_HELP, MOST_FOR_A_PLAN = 25, 259
+PLACES = core(GROUP)
 FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename it")
+
+
+def command(name: str) -> TyperCommand:
+    """Import a command of the core."""
+    return DeferredCommand(name, RegisteredName(EntryPoint(name, PLACES[name], GROUP))).command
 
 
 def _commands() -> Iterator[tuple[str, ...]]:
     """Yield every command that there is, as it is typed."""
 
     def walk(command: TyperGroup | object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        inner = getattr(command, "commands", None)
-        if inner is None:
+        if not isinstance(command, TyperGroup):
             yield words
             return
-        for name, each in inner.items():
-            yield from walk(each, (*words, name))
+        for name in command.list_commands(None):
+            if (name if not words else f"{words[0]}.{name}") not in OF_EXTENSIONS[GROUP]:
+                yield from walk(command.get_command(None, name), (*words, name))
 
     yield from walk(root_command(), ())
 
@@ -87,27 +94,28 @@ def test_help_loads_nothing_heavy(words: list[str], most: int, other: set[str]) 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
 def test_help_imports_no_command(words: tuple[str, ...]) -> None:
     """The list of commands stands in one module; a command is imported when it is called."""
-    places = [place for table in (COMMANDS, *(table for _, table in GROUPS.values())) for place in table.values()]
     code, modules = modules_after(*words)
     assert code == 0
-    assert not modules.intersection(place.partition(":")[0] for place in places)
+    assert not modules.intersection({place.partition(":")[0] for place in PLACES.values()} - {"console.main"})
 
 
-@pytest.mark.parametrize("table", [COMMANDS, *(table for _, table in GROUPS.values())], ids=lambda table: min(table))
-def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(table: dict[str, str]) -> None:
+def test_every_command_of_help_has_an_entry_point() -> None:
+    inner = {f"{group}.{name}" for group, (_, names) in GROUPS.items() for name in names}
+    assert set(PLACES) == {*COMMANDS, *inner}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(name: str) -> None:
     """It is read from the source, so that help need not import the command."""
-    for name, place in table.items():
-        said = inspect.cleandoc(DeferredCommand(name, place).command.help or "")
-        assert summary_of(place) == " ".join(said.split("\n\n")[0].split())
+    said = inspect.cleandoc(command(name).help or "")
+    assert summary_of(PLACES[name]) == " ".join(said.split("\n\n")[0].split())
 
 
-@pytest.mark.parametrize("table", [COMMANDS, *(table for _, table in GROUPS.values())], ids=lambda table: min(table))
-def test_no_word_of_a_help_text_is_taken_for_markup(table: dict[str, str]) -> None:
+@pytest.mark.parametrize("name", PLACES)
+def test_no_word_of_a_help_text_is_taken_for_markup(name: str) -> None:
     """What stands in brackets would be a style, and not be shown."""
-    for name, place in table.items():
-        command = DeferredCommand(name, place).command
-        texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
-        assert [text for text in texts if text and Text.from_markup(text).plain != text] == [], name
+    texts = [command(name).help, *(getattr(option, "help", None) for option in command(name).params)]
+    assert [text for text in texts if text and Text.from_markup(text).plain != text] == []
 
 
 def test_a_place_without_a_docstring_is_named() -> None:

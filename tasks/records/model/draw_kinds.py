@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import CoreSchema, core_schema
 
-from contracts.plug_ins import load_place, registered
+from contracts.plug_ins import core, load_place, registered
 
 GROUP: Final = "sudare.draws"
 
@@ -30,56 +30,20 @@ class DrawParts:
     checks: str
 
 
-BUILT_IN: Final = {
-    "marginal": DrawParts(
-        form="tasks.records.draws.marginal:MarginalForm",
-        checks="tasks.verification.draws.sensitivity_counts:MarginalChecks",
-    ),
-    "sums": DrawParts(
-        form="tasks.records.draws.draws:SumForm",
-        checks="tasks.verification.draws.sensitivity_training:SumChecks",
-    ),
-    "residuals": DrawParts(
-        form="tasks.records.draws.marginal:ResidualForm",
-        checks="tasks.verification.draws.sensitivity_counts:FittedResidualChecks",
-    ),
-    "cell_sums": DrawParts(
-        form="tasks.records.draws.draws:CellSumForm",
-        checks="tasks.verification.draws.sensitivity_sums:CellSumChecks",
-    ),
-    "key_counts": DrawParts(
-        form="tasks.records.draws.marginal:KeyCountForm",
-        checks="tasks.verification.draws.sensitivity_sums:KeyCountChecks",
-    ),
-    "place_counts": DrawParts(
-        form="tasks.records.draws.place_counts:PlaceCountForm",
-        checks="tasks.verification.draws.place_count_draws:PlaceCountChecks",
-    ),
-    "keys": DrawParts(
-        form="tasks.records.draws.marginal:KeyForm",
-        checks="tasks.verification.draws.sensitivity_sums:KeyChecks",
-    ),
-    "quantile_choice": DrawParts(
-        form="tasks.records.draws.draws:QuantileChoiceForm",
-        checks="tasks.verification.draws.sensitivity_sums:QuantileChoiceChecks",
-    ),
-    "training": DrawParts(
-        form="tasks.records.draws.draws:TrainingForm",
-        checks="tasks.verification.draws.sensitivity_training:TrainingChecks",
-    ),
-    "choice": DrawParts(
-        form="tasks.records.draws.choice:ChoiceForm",
-        checks="tasks.verification.draws.sensitivity_counts:ChoiceChecks",
-    ),
-    "parameters": DrawParts(
-        form="tasks.records.draws.marginal:ParameterForm",
-        checks="tasks.verification.draws.sensitivity_training:ParameterChecks",
-    ),
-    "votes": DrawParts(
-        form="tasks.records.draws.votes:VoteForm",
-        checks="tasks.verification.draws.vote_draws:VoteChecks",
-    ),
-}
+BUILT_IN: Final = (
+    "marginal",
+    "sums",
+    "residuals",
+    "cell_sums",
+    "key_counts",
+    "place_counts",
+    "keys",
+    "quantile_choice",
+    "training",
+    "choice",
+    "parameters",
+    "votes",
+)
 """In the order in which their files are written."""
 
 
@@ -87,7 +51,8 @@ BUILT_IN: Final = {
 def draw_kinds() -> Mapping[str, DrawParts]:
     """Return the parts of each kind by its name; a built-in kind cannot be taken by a package."""
     packages = {point.name: point.load() for point in registered(GROUP)}
-    return {**BUILT_IN, **{name: parts for name, parts in packages.items() if name not in BUILT_IN}}
+    ours = {name: DrawParts(core("sudare.draw_forms")[name], core("sudare.draw_checks")[name]) for name in BUILT_IN}
+    return {**ours, **{name: parts for name, parts in packages.items() if name not in ours}}
 
 
 @cache

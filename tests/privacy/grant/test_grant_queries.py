@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from privacy.grant.queries.level_counts import LevelCountQuery
 
 from contracts.contract.contract import Adjacency
 from contracts.domains.lattice import ValueLattice
@@ -48,7 +47,6 @@ WHOLE = np.array([[9, 4, 1], [0, 8, 3], [0, 0, 7]], dtype=np.int64)
 BY_SEX = np.array([[5, 2, 2], [0, 5, 1], [0, 0, 4]], dtype=np.int64)
 TURNED = np.array([[5, -2, 2], [0, 5, 1], [0, 0, 4]], dtype=np.int64)
 COUNTS = np.arange(24, dtype=np.int64).reshape(4, 2, 3) * 1000
-CELL_OF = (np.zeros(6, np.int64), np.repeat(np.arange(2), 3), np.arange(6))
 ROWS = random_rows(200)
 STATISTICS = all_statistics()
 CLASSES = STATISTICS["class moments"]
@@ -68,10 +66,6 @@ def sums(exact: NDArray[np.int64], addends: Any = WAGE, clique: tuple[str, ...] 
 def strategies(last: NDArray[np.int64]) -> StrategyQuery:
     handles = tuple(counts(clique, MARGINALS[clique]) for clique in (("age",), ("sex", "age")))
     return StrategyQuery(handles, (0, 1), (WHOLE, last), NOISE)
-
-
-def levels(*chosen: int) -> LevelCountQuery:
-    return LevelCountQuery(counts(("place", "sex", "age"), COUNTS), 1, (1, 2, 6), CELL_OF, np.array(chosen), NOISE)
 
 
 def places(*groups: int) -> PlaceCountQuery:
@@ -171,14 +165,11 @@ def cell_sum_kind(noise: LaplaceNoise | GaussianNoise) -> Kind:
     return Kind(made, EXACT, moves, others, lambda **terms: cell_sum_event(noise, WAGE, **terms), told)
 
 
-BY_CHOICE, TENTH = levels(2, 0, 1, 0), LaplaceNoise(Fraction(1, 10))
-BY_LEVEL = [COUNTS[0].reshape(-1), [COUNTS[1].sum()], COUNTS[2].sum(axis=1), [COUNTS[3].sum()]]
+TENTH = LaplaceNoise(Fraction(1, 10))
 BY_PLACE = np.stack([COUNTS[1].sum(axis=1), COUNTS[[0, 2, 3]].sum(axis=(0, 2))])
 KINDS = {
     "residuals": residual_kind(),
     "strategies": strategy_kind(),
-    "levels": Kind(BY_CHOICE, np.concatenate(BY_LEVEL), of_marginal, (levels(2, 1, 1, 0),)),
-    "levels, Laplace": Kind(replace(BY_CHOICE, noise=TENTH), np.concatenate(BY_LEVEL), of_marginal, ()),
     "places": Kind(places(1, 0, 1, 1), BY_PLACE, of_marginal, (places(0, 0, 1, 1),)),
     **{name: sum_kind(name) for name in ("class moments", "sums and squares", "sums alone")},
     "votes": vote_kind(NOISE),
