@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from console.main import COMMANDS, GROUP, GROUPS, DeferredCommand
+from console.main import GROUP, GROUPS, DeferredCommand
 from contracts import plug_ins
 from privacy.accounting.posterior import largest_posterior, loss_about_a_row, odds_bound
 from tests.source_folders import CORE, DELETED, EXTENSIONS, ROOT
@@ -22,10 +22,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 OF_EXTENSIONS = [path for name in EXTENSIONS if (path := ROOT / "extensions" / name / "README.md").exists()]
 MANUAL = [ROOT / "README.md", *(page for page in PAGES if page.parent == DOCS), *OF_EXTENSIONS]
-COMMAND_PLACES = {(name,): place for name, place in COMMANDS.items()} | {
-    (group, name): place for group, (_, table) in GROUPS.items() for name, place in table.items()
+COMMAND_POINTS = {
+    tuple(point.name.split(".")): plug_ins.RegisteredName(point) for point in plug_ins.registered(GROUP)
 }
-COMMAND_PLACES |= {tuple(point.name.split(".")): point.value for point in plug_ins.registered(GROUP)}
 TO_EXTENSION = re.compile(r"(?:\.\./)?extensions/(\w+)/README\.md")
 FENCE_LINE = re.compile(r"^```.*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -122,8 +121,8 @@ def test_every_command_and_option_that_a_page_types_exists(page: Path) -> None:
         words = (group, rest[0].rstrip("…")) if group in GROUPS and rest else (group,)
         if typed in GROUPS or plug_ins.absent_extension(GROUP, group):
             continue
-        assert words in COMMAND_PLACES, typed
-        command = DeferredCommand(words[-1], COMMAND_PLACES[words]).command
+        assert words in COMMAND_POINTS, typed
+        command = DeferredCommand(words[-1], COMMAND_POINTS[words]).command
         known = {"--help", *(name for option in command.params for name in option.opts)}
         assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", typed)) <= known, typed
 
