@@ -2,7 +2,7 @@
 
     python -m benchmarks.several_tables
 
-Tables of one release keep the average of their sums where they gain (privacy/refine/total). Measured on made-up
+Tables of one release keep the average of their sums where they gain (privacy/refine/tables). Measured on made-up
 tables of the same rows: releases of two to six tables, of 2 to 10^6 cells, at ε from 0.01 to 10 per table; then
 tables that are made to agree, and the levels of a hierarchy, which have to add up in whole numbers whatever that
 costs. A row gives the worst ratio of root mean square errors over three or four kinds of tables: of a release, its

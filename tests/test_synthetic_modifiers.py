@@ -47,19 +47,10 @@ SEAM: Final = frozenset(
 )
 """The files that a new modifier is added to."""
 ROOMS: Final = {
-    "inside_bins": {
-        *(
-            "contracts.release.joined_cells",
-            "privacy.generators.inside_bins",
-            "privacy.generators.bin_weights",
-            "privacy.generators.bin_weights",
-        ),
-        *("privacy.generators.bin_weights", "privacy.generators.bin_weights", "privacy.generators.inside_bins"),
-    },
+    "inside_bins": {"contracts.release.joined_cells"},
     "linked_tables": {
-        *("privacy.generators.linked_tables", "privacy.generators.linked_tables", "privacy.snapshots.snapshot"),
-        *("privacy.generators.linked_tables", "privacy.evaluation.rows"),
-        *("tasks.evaluation.linked_scores", "tasks.records.descriptions.key_columns"),
+        *("privacy.generators.linked_tables",),
+        "tasks.records.descriptions.key_columns",
     },
     "copies": {"privacy.generators.copied_model", "privacy.inference.combining"},
 }
@@ -78,18 +69,14 @@ WORDS: Final = {
 """Names and texts of code that mean a modifier, beside the names of its modules."""
 OUTSIDE: Final = {
     "inside_bins": {
+        "privacy.generators.bin_weights",
         "tasks.records.draws.marginal",  # marginals over joined bins
         "tasks.verification.draws.sensitivity_counts",
     },
     "linked_tables": {
-        "privacy.evaluation.rows",
-        "privacy.generators.calibration",  # the table of generators
         "privacy.grant.grant",  # rows of parents have their own bound
-        "privacy.snapshots.snapshot_source",
+        "tasks.evaluation.linked_scores",
         "tasks.records.descriptions.descriptions",  # keys of tables
-        "tasks.storage.snapshot.links",
-        "tasks.storage.snapshot.snapshot",
-        "flows.evaluation.evaluate",
         "flows.prepare",
     },
     "copies": {
@@ -125,6 +112,12 @@ def said(text: str) -> set[str]:
     return words
 
 
+SHARED: Final = frozenset(
+    {"contracts.release.synthetic", "flows.evaluation.evaluate", "tasks.records.modifiers.linked_record"}
+)
+"""Modules with a part of a modifier and much else: to import something else from them names no modifier."""
+
+
 def room(modifier: str) -> set[str]:
     """The modules of a modifier; joined bins live with counts inside bins."""
     parts = MODIFIERS[modifier]
@@ -135,7 +128,7 @@ def room(modifier: str) -> set[str]:
 def outside(modifier: str, found: dict[str, set[str]]) -> set[str]:
     own = room(modifier)
     generators = {name for name in found if name.startswith("privacy.generators.")}
-    meant = WORDS[modifier] | own
+    meant = WORDS[modifier] | (own - SHARED)
     naming = {name for name, words in found.items() if name not in SEAM | own and meant & words}
     # A generator says of itself by a word which modifiers it takes.
     return {

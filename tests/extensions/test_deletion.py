@@ -74,10 +74,12 @@ def version(tmp_path_factory: pytest.TempPathFactory) -> Version:
 def test_the_names_that_refusals_know_are_those_that_extensions_register() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     registered = {
-        group: {name: place.partition(".")[0] for name, place in points.items()}
+        group: {name: place.partition(".")[0] for name, place in points.items() if place.startswith("sudare_")}
         for group, points in project["entry-points"].items()
     }
-    assert registered == {group: dict(names) for group, names in OF_EXTENSIONS.items()}
+    assert {group: names for group, names in registered.items() if names} == {
+        group: dict(names) for group, names in OF_EXTENSIONS.items()
+    }
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)
