@@ -7,10 +7,8 @@ ends with this process, whatever ends it.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
-import gc
 import os
 import secrets
 import select
@@ -18,8 +16,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
-import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator
@@ -35,10 +31,6 @@ from tasks.storage.progress import step
 from tasks.storage.workspace.environment import environment_for_prefect, exported, loopback_without_proxy
 from tasks.storage.workspace.run_folder import require_writable
 from tasks.storage.workspace.settings import Workspace
-
-if TYPE_CHECKING:
-    from uvicorn import Server
-
 
 # --- What Sudare uses of Prefect beyond its documented interface.
 
@@ -161,7 +153,7 @@ class OutlivesOutages(WorkerBase):
 DATABASE: Final = "prefect.db"
 LOG: Final = "creation.log"
 _LOCK: Final = "creation.lock"
-_CREATION: Final = ("-m", "flows.prefect_runs.server", "create")
+_CREATION: Final = ("-m", "flows.prefect_runs.server_process", "create")
 
 
 class PrefectDatabaseFailed(SudareError):
@@ -181,7 +173,7 @@ def begin_database(home: Path) -> subprocess.Popen[bytes] | None:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (home / LOG).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "flows.prefect_runs.server", str(home)],
+            [sys.executable, "-P", "-m", "flows.prefect_runs.server_process", "database", str(home)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -228,10 +220,6 @@ def _create(home: Path) -> None:
 def _last_line(file: Path) -> str:
     lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
-
-
-if __name__ == "__main__":
-    create_database(Path(sys.argv[1]))
 
 
 START_SECONDS = 180.0
@@ -438,7 +426,7 @@ def _start(home: Path) -> PrefectServer:
                 sys.executable,
                 "-P",
                 "-m",
-                "flows.prefect_runs.server",
+                "flows.prefect_runs.server_process",
                 "serve",
                 str(listener.fileno()),
                 str(says_ready),
@@ -454,64 +442,3 @@ def _start(home: Path) -> PrefectServer:
         )
     os.close(says_ready)
     return PrefectServer(url, auth, process, ready, home / PREFECT_SERVER_LOG)
-
-
-# --- A Prefect server for one run, `serve SOCKET READY HOME`, or the making of its database, `create HOME`.
-
-
-SETTLE_SECONDS = 0.3
-GRACE_SECONDS = 4.0
-
-
-def serve(listener: socket.socket, ready: int, home: Path) -> None:
-    """Serve Prefect's API on `listener` until standard input closes, with the database in `home`."""
-    started: list[Server] = []
-    threading.Thread(target=_end_with_parent, args=(started,), daemon=True).start()
-    making = begin_database(home)
-    gc.disable()  # Prefect makes millions of lasting objects while it is imported: a fifth of the time to start
-    import uvicorn
-
-    app = server_application()
-    gc.freeze()
-    gc.enable()
-    if making is not None and making.wait():
-        sys.exit(f"Prefect's database cannot be created; see {home / LOG}")
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=2)
-    )
-    started.append(server)
-    asyncio.run(_serve(server, listener, ready))
-
-
-def create(home: Path) -> None:
-    """Make the database in an empty folder."""
-    gc.disable()  # as above
-    create_tables(home / DATABASE)
-
-
-async def _serve(server: Server, listener: socket.socket, ready: int) -> None:
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    if server.started:
-        os.write(ready, b"1")
-    os.close(ready)
-    await serving
-
-
-def _end_with_parent(started: list[Server]) -> None:
-    """Wait for the end of standard input, let the last states be written, and end this process in any case."""
-    while sys.stdin.buffer.read(1):
-        continue
-    if started:
-        time.sleep(SETTLE_SECONDS)
-        started[0].should_exit = True
-        time.sleep(GRACE_SECONDS)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "create":
-        create(Path(sys.argv[2]))
-    else:
-        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), Path(sys.argv[4]))
