@@ -13,8 +13,8 @@ from contracts.periods.time_blocks import division_of
 from privacy.ledger.entries import LedgerRefusal, refusal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_checkpoint
 from tasks.verification.keys import key_in_use
 

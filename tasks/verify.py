@@ -19,9 +19,9 @@ from privacy.ledger.journal.signing import key_id
 from tasks.products.record_checks import read_record
 from tasks.records.model.approval_statements import APPROVAL_TERMS
 from tasks.records.model.declarations import COMMITMENT
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest, SignedEnvelope, check_envelope, read_envelope
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import read_json
 from tasks.storage.manifest import MANIFEST, PROOF, may_have_changes
 from tasks.storage.progress import Bar, step

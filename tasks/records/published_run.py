@@ -33,10 +33,11 @@ from tasks.records.files.synthetic_files import MODEL_ARRAYS, MODEL_VALUES
 from tasks.records.files.tidy_tables import WrittenFile
 from tasks.records.groups.field import Run
 from tasks.records.model.declarations import Declarations, SoftwareStatement
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest
 from tasks.records.model.record_kinds import ShownFile, kind_of, record_part
 from tasks.records.model.statement import FileStatement
-from tasks.records.model.version_statements import Proof, Record, RecordTerms, recorded_contract
+from tasks.records.model.version_statements import Record, RecordTerms, recorded_contract
 from tasks.records.software import software
 from tasks.records.unpublished import Published, Unpublished
 

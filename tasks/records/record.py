@@ -31,10 +31,11 @@ from tasks.records.groups.post_processing import POST_PROCESSING, UTILITY
 from tasks.records.groups.terms import CONTRACT, PREPROCESSING, UNIT, UNPROTECTED
 from tasks.records.hazards.limits import LIMITATIONS
 from tasks.records.model.declarations import COMMITMENT, withheld
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest, manifest_of
 from tasks.records.model.record_kinds import ACROSS, record_model, record_part, stated_kind
 from tasks.records.model.statement import FileStatement
-from tasks.records.model.version_statements import RECORD_SCHEMA, Proof, RecordTerms
+from tasks.records.model.version_statements import RECORD_SCHEMA, RecordTerms
 from tasks.records.published_run import RunEvidence, Unpublished, evidence, published_run
 from tasks.records.values import Values
 from tasks.storage.manifest import MANIFEST, PROOF

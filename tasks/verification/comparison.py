@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from contracts.errors import Finding, SpecRefused
 from privacy.ledger.entries import Entry
+from tasks.records.model.journal_statements import EntryStatement, Proof
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import EntryStatement, Proof
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.manifest import PROOF
 from tasks.verification.files.folder import read_text_file

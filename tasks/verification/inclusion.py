@@ -30,13 +30,15 @@ from tasks.records.model.journal_statements import (
     CheckpointBody,
     ClockBody,
     DrawnBody,
+    EntryStatement,
     OpenedBody,
+    Proof,
+    ProvenEntry,
     PublishedBody,
     ReturnedBody,
 )
 from tasks.records.model.manifest import Manifest
 from tasks.records.model.statement import Statement, read_statement
-from tasks.records.model.version_statements import EntryStatement, Proof, ProvenEntry
 from tasks.records.strict_json import printable, shown
 
 _KINDS: Final[dict[str, type[Statement]]] = {

@@ -20,9 +20,10 @@ from contracts.release.exchange_forms import EXCHANGE
 from tasks.records.descriptions.descriptions import croissant
 from tasks.records.exchange_files import absent_forms, exchange_files
 from tasks.records.model.declarations import SoftwareStatement
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest
 from tasks.records.model.record_kinds import kind_of
-from tasks.records.model.version_statements import Proof, RecordTerms
+from tasks.records.model.version_statements import RecordTerms
 from tasks.records.page.language import GROUP, absence, languages, page_name
 from tasks.records.page.page import prepare, public_pages
 from tasks.records.published_run import evidence, published_run

@@ -40,10 +40,9 @@ from privacy.ledger.journal.notes import (
     verified_lines,
 )
 from privacy.ledger.journal.signing import key_id
-from tasks.records.model.journal_statements import PublishedBody, WithdrawnBody
+from tasks.records.model.journal_statements import EntryStatement, Proof, PublishedBody, WithdrawnBody
 from tasks.records.model.manifest import StatusPredicate, check_envelope, read_status
 from tasks.records.model.statement import Statement, read_statement
-from tasks.records.model.version_statements import EntryStatement, Proof
 from tasks.records.strict_json import LARGEST_JSON, printable
 from tasks.storage.manifest import LATEST_NOTE
 from tasks.verification.files.folder import read_text_file

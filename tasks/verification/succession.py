@@ -20,9 +20,9 @@ from typing import Final
 
 from contracts.errors import Finding
 from privacy.accounting.amounts import pico_to_text
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import printable, read_json
 from tasks.storage.manifest import PROOF
 from tasks.verification.files.folder import read_text_file

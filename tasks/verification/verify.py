@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from contracts.errors import Finding
 from tasks.records.model.declarations import COMMITMENT, PURPOSE, Json, SealedRecord, commitment, withheld
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Proof
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.inclusion import JournalledRun, check_signature
 from tasks.verification.outcomes import AUDITORS, Asked, KeyInUse

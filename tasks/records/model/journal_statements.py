@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from privacy.ledger.journal.notes import MOST_NOTE_BYTES, TreeHead, read_checkpoint
 from tasks.records.model.statement import Count, Hash, StatedText, Statement, Tuple, Units
 
 
@@ -134,3 +135,75 @@ class WithdrawnBody(_RunBody):
     release: StatedText
     number: Count
     reason: StatedText
+
+
+# --- PROOF.json.
+
+
+class EntryStatement(Statement):
+    """One entry of the journal."""
+
+    sequence: Count
+    previous: Hash
+    kind: StatedText
+    at: StatedText
+    body: dict[str, Any]
+
+
+class ProvenEntry(Statement):
+    """An entry with its audit path, from the leaf upwards."""
+
+    entry: EntryStatement
+    path: Tuple[Hash]
+
+
+def _checkpoint(note: str) -> str:
+    """Refuse a text that is no checkpoint of at least one entry.
+
+    Raises:
+        ValueError: names the line and the rule that it breaks.
+    """
+    if read_checkpoint(note)[1].size < 1:
+        raise ValueError("checkpoint, line 2: at least 1 entry is needed")
+    return note
+
+
+def _key_change(note: str) -> str:
+    """Refuse a text that is no change of a signing key.
+
+    Raises:
+        ValueError: names the line and the rule that it breaks.
+    """
+    from privacy.ledger.journal.key_changes import read_change  # most journals have none
+
+    read_change(note)
+    return note
+
+
+_FEW: Final = Field(max_length=100)
+
+
+class EarlierCheckpoint(Statement):
+    """A checkpoint before this one, with the proof that the journal still begins with what it held."""
+
+    size: Annotated[int, Field(ge=1, le=2**53)]
+    root: Hash
+    path: Tuple[Hash]
+
+
+class Proof(Statement):
+    """PROOF.json: the run's entries and its accounts' openings, each proven under one checkpoint, a signed note.
+
+    `keys` has the changes of the signing key until then.
+    """
+
+    schema_: Literal["sudare-proof/1"] = Field(alias="schema")
+    entries: Tuple[ProvenEntry]
+    checkpoint: Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_checkpoint)]
+    earlier: Tuple[EarlierCheckpoint]
+    keys: Annotated[Tuple[Annotated[str, Field(max_length=MOST_NOTE_BYTES), AfterValidator(_key_change)]], _FEW]
+
+    @property
+    def head(self) -> TreeHead:
+        """What the checkpoint says of the journal, whoever signed it."""
+        return read_checkpoint(self.checkpoint)[1]

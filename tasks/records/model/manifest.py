@@ -19,6 +19,7 @@ from contracts.errors import Finding
 from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.ledger.journal.notes import MOST_NOTE_BYTES, TreeHead, read_checkpoint
 from privacy.ledger.journal.signing import envelope_holds, key_id, plain_base64
+from tasks.records.model.journal_statements import EarlierCheckpoint, ProvenEntry
 from tasks.records.model.statement import (
     Count,
     FileStatement,
@@ -29,7 +30,6 @@ from tasks.records.model.statement import (
     Tuple,
     read_statement,
 )
-from tasks.records.model.version_statements import EarlierCheckpoint, ProvenEntry
 from tasks.records.strict_json import LARGEST_JSON, printable, read_json
 
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"

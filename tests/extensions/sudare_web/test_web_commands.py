@@ -18,11 +18,11 @@ import pytest
 from rich.text import Text
 
 from console.main import GROUP, DeferredCommand, summary_of
-from contracts.plug_ins import registered
+from contracts.plug_ins import RegisteredName, registered
 from tests.console.conftest import COMMAND, Place, Typed
 from tests.console.test_main import modules_after
 
-PLACES = {each.name: each.value for each in registered(GROUP) if each.module.startswith("sudare_web.")}
+PLACES = {each.name: each for each in registered(GROUP) if each.module.startswith("sudare_web.")}
 
 
 def test_there_are_two() -> None:
@@ -39,9 +39,9 @@ def test_a_command_has_help_with_an_example_and_speaks_json(name: str, typed: Ty
 
 @pytest.mark.parametrize("name", PLACES)
 def test_its_line_of_help_is_the_first_paragraph_of_its_docstring_and_no_word_is_markup(name: str) -> None:
-    command = DeferredCommand(name, PLACES[name]).command
+    command = DeferredCommand(name, RegisteredName(PLACES[name])).command
     said = inspect.cleandoc(command.help or "")
-    assert summary_of(PLACES[name]) == " ".join(said.split("\n\n")[0].split())
+    assert summary_of(PLACES[name].value) == " ".join(said.split("\n\n")[0].split())
     texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
     assert [text for text in texts if text and Text.from_markup(text).plain != text] == []
 

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 from contracts.canonical import readable_json
 from tasks.records.model import record_kinds
 from tasks.records.model.declarations import SealedRecord
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import Manifest, SignedEnvelope, StatusStatement
-from tasks.records.model.version_statements import Proof
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

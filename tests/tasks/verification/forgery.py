@@ -21,8 +21,8 @@ from privacy.ledger.journal.notes import TreeHead, read_checkpoint
 from privacy.ledger.journal.signing import Signer, enveloped
 from tasks.records.descriptions.description_files import descriptions
 from tasks.records.descriptions.descriptions import croissant
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.manifest import ReleasePredicate, manifest_of, stated_predicate, stated_release
-from tasks.records.model.version_statements import Proof
 from tasks.records.page.page import prepare, public_pages
 from tasks.records.record import explain, published_explanation
 from tests.worlds.versions import Version, broken, named

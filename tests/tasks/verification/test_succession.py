@@ -12,7 +12,7 @@ import pytest
 from contracts.canonical import readable_json
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
-from tasks.records.model.version_statements import Proof
+from tasks.records.model.journal_statements import Proof
 from tasks.verification.inclusion import JournalledRun, read_run
 from tasks.verification.outcomes import VerificationReport
 from tasks.verification.succession import Surroundings, Witness, check_before

@@ -22,8 +22,8 @@ from privacy.ledger import books
 from privacy.ledger.entries import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.fold import SignedCheckpoint
+from tasks.records.model.journal_statements import Proof
 from tasks.records.model.statement import read_statement
-from tasks.records.model.version_statements import Proof
 from tasks.verification.inclusion import check_inclusion, check_succession
 from tests.privacy.conftest import Databases
 from tests.privacy.ledger.ledgers import HALF, SIGNER, SOURCE, Counted, Place, record_publication, request, terms
