@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
@@ -357,6 +358,35 @@ def test_a_types_name_is_defined_in_one_file() -> None:
             for name in types_of(path.read_text(encoding="utf-8")):
                 places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def names_at_top_level(source: str) -> Iterator[str]:
+    """Yield what the top level of a module defines or assigns, once a time; a `__main__` block by its condition."""
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                names = (each for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
+                yield from (each.id for each in names if isinstance(each.ctx, ast.Store))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.If(test=ast.Compare() as condition):
+                yield ast.unparse(condition)
+            case _:
+                pass
+
+
+@pytest.mark.long
+def test_a_module_binds_a_name_once() -> None:
+    """Two files that were merged: the second value, function or `__main__` would silently hide the first."""
+    twice = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            names = Counter(names_at_top_level(path.read_text(encoding="utf-8")))
+            twice += [f"{path.relative_to(ROOT)}: {name}" for name, times in names.items() if times > 1]
+    assert twice == []
+    assert max(Counter(names_at_top_level("A = 1\nB = 2\nA: int = 3")).values()) == 2
 
 
 @cache
