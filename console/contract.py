@@ -402,12 +402,12 @@ def diff(
     payload = {**compared.to_json(), "verdict": compared.verdict}
     rows = [(change.effect, change.field, change.words) for change in compared.changes]
     reasons = list(dict.fromkeys(change.why for change in compared.changes if change.why))
-    answer(payload, lambda console: _contract_diff_print(console, payload, rows, reasons), as_json=as_json)
+    answer(payload, lambda console: _print_contract_diff(console, payload, rows, reasons), as_json=as_json)
     if check and not compared.admitted:
         raise typer.Exit(NOT_ANNOUNCED)
 
 
-def _contract_diff_print(
+def _print_contract_diff(
     console: Console, comparison: dict[str, Any], rows: Sequence[tuple[str, str, str]], reasons: Sequence[str]
 ) -> None:
     facts = [("versions", f"{comparison['old']} → {comparison['new']}"), ("changes", comparison["verdict"])]

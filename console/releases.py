@@ -247,7 +247,7 @@ def diff(
     folders = Folders(place.releases)
     one, other = _folders(place, folders, release, (first, second))
     payload = {"release": release, "first": first, "second": second, **compare_versions(folders, one, other)}
-    answer(payload, lambda console: _releases_diff_print(console, payload), as_json=as_json)
+    answer(payload, lambda console: _print_release_diff(console, payload), as_json=as_json)
 
 
 def _folders(workspace: Workspace, folders: Folders, release: str, numbers: tuple[int, int]) -> list[Folder]:
@@ -285,7 +285,7 @@ def _folders(workspace: Workspace, folders: Folders, release: str, numbers: tupl
     return [found[number] for number in numbers]
 
 
-def _releases_diff_print(console: Console, payload: dict[str, Any]) -> None:
+def _print_release_diff(console: Console, payload: dict[str, Any]) -> None:
     names = (f"v{payload['first']}", f"v{payload['second']}")
     text = language("en").text
     guarantee = [each for each in payload["guarantee"] if each["first"] or each["second"]]

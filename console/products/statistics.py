@@ -198,7 +198,7 @@ def rule_words(table: dict[str, Any]) -> str:
 
 MOST_LINES: Final = 30
 """So many draws are shown a line each."""
-_STATISTICS_DRAWS_NUMBERS: Final = ("share",)
+_NUMBERS_OF_DRAWS: Final = ("share",)
 _FORMS: Final = (
     ("quantiles", "quantiles, chosen"),
     ("resolution", "quantiles, counts in a tree"),
@@ -223,11 +223,7 @@ def print_shares(console: Console, payload: dict[str, Any]) -> None:
     """
     lines = list(_lines(payload))
     console.print()
-    console.print(
-        table(
-            ("draw", "of", "clip", *_STATISTICS_DRAWS_NUMBERS), lines[:MOST_LINES], numbers=_STATISTICS_DRAWS_NUMBERS
-        )
-    )
+    console.print(table(("draw", "of", "clip", *_NUMBERS_OF_DRAWS), lines[:MOST_LINES], numbers=_NUMBERS_OF_DRAWS))
     if len(lines) > MOST_LINES:
         console.print(f"and {len(lines) - MOST_LINES} more draws: see --json")
 

@@ -347,11 +347,11 @@ class OdcsReading(Protocol):
     ) -> Column | None: ...
 
 
-def _linked_odcs_entries(value: Any) -> dict[str, Any]:
+def _mapping_or_empty(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _linked_odcs_items(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -366,7 +366,7 @@ def read_linked(reading: OdcsReading) -> Contract | None:
     block, terms = _terms(reading)
     tables = [
         _table(reading, place, entry, terms)
-        for place, entry in enumerate(_linked_odcs_items(reading._text.get("schema")))
+        for place, entry in enumerate(_list_or_empty(reading._text.get("schema")))
     ]
     if len(tables) < 2:
         found, remedy = f"{len(tables)} tables", "add the other tables, or put the `privacy` block into the table"
@@ -389,11 +389,11 @@ def read_linked(reading: OdcsReading) -> Contract | None:
 
 def _written_names(reading: OdcsReading) -> list[tuple[str, list[str]]]:
     """Return the name of each table and those of its properties, as they are written."""
-    tables = [_linked_odcs_entries(table) for table in _linked_odcs_items(reading._text.get("schema"))]
+    tables = [_mapping_or_empty(table) for table in _list_or_empty(reading._text.get("schema"))]
     return [
         (
             str(table.get("name")),
-            [str(_linked_odcs_entries(each).get("name")) for each in _linked_odcs_items(table.get("properties"))],
+            [str(_mapping_or_empty(each).get("name")) for each in _list_or_empty(table.get("properties"))],
         )
         for table in tables
     ]
@@ -404,8 +404,8 @@ def _placed(reading: OdcsReading, block: FieldPath, problem: Problem) -> tuple[F
     if problem.at[:1] != (TABLES,):
         return block, problem
     _, place, name, *rest = problem.at
-    table = _linked_odcs_items(reading._text.get("schema"))[int(place)]
-    spots = [_linked_odcs_entries(each).get("name") for each in _linked_odcs_items(table.get("properties"))]
+    table = _list_or_empty(reading._text.get("schema"))[int(place)]
+    spots = [_mapping_or_empty(each).get("name") for each in _list_or_empty(table.get("properties"))]
     at: FieldPath = ("schema", int(place), "properties", spots.index(name))
     if rest[:1] == ["derived"]:
         at = (*(reading._block(at, table["properties"][spots.index(name)], "derived") or at), *rest[1:])
@@ -417,7 +417,7 @@ def _terms(reading: OdcsReading) -> tuple[FieldPath, LinkedTerms | None]:
     at = reading._block((), reading._text, _PRIVACY)
     if at is None:
         return (), None
-    value = _linked_odcs_items(reading._text["customProperties"])[int(at[-2])].get("value")
+    value = _list_or_empty(reading._text["customProperties"])[int(at[-2])].get("value")
     try:
         return at, LinkedTerms.model_validate(value)
     except ValidationError as error:
@@ -428,20 +428,20 @@ def _terms(reading: OdcsReading) -> tuple[FieldPath, LinkedTerms | None]:
 def _table(reading: OdcsReading, place: int, written: Any, terms: LinkedTerms | None) -> LinkedTable | None:
     """Read one table; None where a part of it is refused."""
     at: FieldPath = ("schema", place)
-    table, before = _linked_odcs_entries(written), len(reading.findings)
+    table, before = _mapping_or_empty(written), len(reading.findings)
     name = reading._validated(TypeAdapter(Label), None, (*at, "name"), table.get("name"))
     own = reading._block(at, table, _PRIVACY)
     if own is not None:
         remedy = "drop it: the block of the file is about all tables"
         reading._add(own, Problem("a `privacy` block of one of several tables", "one for all of them", remedy))
-    if not _linked_odcs_items(table.get("properties")):
+    if not _list_or_empty(table.get("properties")):
         reading._add((*at, "properties"), Problem("no properties", "at least one column"))
     keys, columns, derived = list[RowKey](), list[Column](), list[tuple[str, Derivation]]()
     links = set() if terms is None else _key_names(terms, str(name))
     seen: dict[str, str] = {}
-    for spot, entry in enumerate(_linked_odcs_items(table.get("properties"))):
+    for spot, entry in enumerate(_list_or_empty(table.get("properties"))):
         path = (*at, "properties", spot)
-        part = _part(reading, path, _linked_odcs_entries(entry), links, seen)
+        part = _part(reading, path, _mapping_or_empty(entry), links, seen)
         if isinstance(part, RowKey):
             keys.append(part)
         elif part is not None:
@@ -477,6 +477,6 @@ def _part(
     block = reading._block(at, written, "derived")
     derived = None
     if block is not None:
-        value = _linked_odcs_items(written["customProperties"])[int(block[-2])].get("value")
+        value = _list_or_empty(written["customProperties"])[int(block[-2])].get("value")
         derived = reading._validated(TypeAdapter(Derivation), Derivation, block, value)
     return None if column is None else (column, derived)

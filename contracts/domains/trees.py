@@ -223,7 +223,7 @@ class BinTree(CountTree):
     @property
     def form(self) -> tuple[int, int]:
         """Levels and fan-out."""
-        return _value_bins_form(self.leaves)
+        return _cheapest_form(self.leaves)
 
     def first(self, leaf: int) -> int:
         """Return the smallest offset in a leaf."""
@@ -271,7 +271,7 @@ def cut_problems(tree: BinTree) -> list[Problem]:
 
 
 @cache
-def _value_bins_form(leaves: int) -> tuple[int, int]:
+def _cheapest_form(leaves: int) -> tuple[int, int]:
     """Return levels and fan-out for so many leaves; of two forms that are as good, that of more levels."""
     return min(tree_forms(leaves), key=lambda form: (max(1, form[1] - 1) * form[0] ** 2, -form[0]))
 

@@ -297,7 +297,7 @@ def sketch_of_contract(document: Document, table: str | None) -> TableSketch:
     where, tree = shown(document.path), document.typed()
     tables = [_entries(each) for each in _items(tree.get("schema")) if _items(_entries(each).get("properties"))]
     one = tables[chosen([str(each.get("name")) for each in tables], table, where=where)]
-    columns = tuple(_odcs_document_column(_entries(each)) for each in _items(one["properties"]))
+    columns = tuple(_odcs_column(_entries(each)) for each in _items(one["properties"]))
     return TableSketch(
         name=str(one.get("name")),
         columns=columns,
@@ -311,11 +311,11 @@ def sketch_of_contract(document: Document, table: str | None) -> TableSketch:
     )
 
 
-def _odcs_document_column(entry: dict[str, Any]) -> ColumnSketch:
+def _odcs_column(entry: dict[str, Any]) -> ColumnSketch:
     stated = _text(entry.get("logicalType")) or _text(entry.get("physicalType"))
     logical = stated if stated in _TYPES else logical_type_of(stated)
     values, values_from = _values(entry)
-    bounds = _odcs_document_bounds(entry) if logical in ("integer", "number", "date") and not values else None
+    bounds = _odcs_bounds(entry) if logical in ("integer", "number", "date") and not values else None
     custom = [each for each in _items(entry.get("customProperties")) if _entries(each).get("property") not in _OURS]
     kept = {key: value for key, value in entry.items() if key not in _OF_COLUMN}
     return ColumnSketch(
@@ -326,7 +326,7 @@ def _odcs_document_column(entry: dict[str, Any]) -> ColumnSketch:
         bounds=bounds,
         form=_form(entry) if logical == "date" else None,
         origin=values_from if values else "logicalTypeOptions (minimum, maximum)" if bounds else "",
-        hints=tuple(_odcs_document_hints(entry, stated, logical)),
+        hints=tuple(_odcs_hints(entry, stated, logical)),
         kept={**kept, **({"customProperties": custom} if custom else {})},
     )
 
@@ -343,7 +343,7 @@ def _values(entry: dict[str, Any]) -> tuple[tuple[str, ...], str]:
     return (), ""
 
 
-def _odcs_document_bounds(entry: dict[str, Any]) -> tuple[str, str] | None:
+def _odcs_bounds(entry: dict[str, Any]) -> tuple[str, str] | None:
     options = _entries(entry.get("logicalTypeOptions"))
     low, high = options.get("minimum"), options.get("maximum")
     return None if low is None or high is None else (str(low), str(high))
@@ -355,7 +355,7 @@ def _form(entry: dict[str, Any]) -> str | None:
     return None if form == "%Y-%m-%d" else form
 
 
-def _odcs_document_hints(entry: dict[str, Any], stated: str | None, logical: str | None) -> list[str]:
+def _odcs_hints(entry: dict[str, Any], stated: str | None, logical: str | None) -> list[str]:
     hints = []
     if logical is None and stated is not None:
         hints.append(

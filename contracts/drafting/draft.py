@@ -264,10 +264,10 @@ def draft_text(table: TableSketch) -> str:
         str: YAML of the Open Data Contract Standard with our blocks; refused by `load_contract` until a person has
         declared what it leaves open.
     """
-    return "\n".join([*_draft_text_head(table), *_table(table)]) + "\n"
+    return "\n".join([*_table_head(table), *_table(table)]) + "\n"
 
 
-def _draft_text_head(table: TableSketch) -> Iterator[str]:
+def _table_head(table: TableSketch) -> Iterator[str]:
     yield from comments(
         (
             f"Draft of a contract, made from {table.origin}. No row was read for it.",

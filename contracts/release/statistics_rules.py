@@ -56,7 +56,7 @@ def frequency_problems(table: StatisticsTable, contract: Contract) -> Iterator[P
     for place, (found, allowed, why) in unfit:
         yield Problem(f"{found} under a `minimum_frequency`", allowed, f"{_ELSEWHERE}: {why}", ("of", place))
     if not unfit:
-        yield from _minimum_frequency_rules_column_problems(table, contract)
+        yield from _frequency_problems(table, contract)
     for place, name in enumerate(table.by):
         if name.casefold() == SUPPRESSED:
             yield Problem(f"the column {name!r}", f"a column not named {SUPPRESSED}", _RENAMED, ("by", place))
@@ -78,7 +78,7 @@ def _unfit(each: Statistic) -> tuple[str, str, str] | None:
     return None
 
 
-def _minimum_frequency_rules_column_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
+def _frequency_problems(table: StatisticsTable, contract: Contract) -> Iterator[Problem]:
     """Every column that is added up comes with the count of a cell's rows, and with no count of some of them."""
     for addends in (addends for _, addends in table.draws(contract) if addends is not None):
         terms = ((place, term) for place, each in enumerate(table.of) for term in each.terms)

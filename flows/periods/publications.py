@@ -242,7 +242,7 @@ def standings(
         SpecRefused: the spec cannot be followed.
     """
     with closing(workspace.open_ledger()) as ledger:
-        return [_states_standing(ledger, spec, period, workspace, today, foresee) for period in periods]
+        return [_period_standing(ledger, spec, period, workspace, today, foresee) for period in periods]
 
 
 def first_published(spec: Path, granularity: Granularity, workspace: Workspace) -> Period | None:
@@ -255,7 +255,7 @@ def first_published(spec: Path, granularity: Granularity, workspace: Workspace) 
     return min((each for each in found if each is not None), key=lambda each: each.block.begins, default=None)
 
 
-def _states_standing(
+def _period_standing(
     ledger: Ledger, spec: Path, period: Period, workspace: Workspace, today: date, foresee: bool
 ) -> PeriodStanding:
     request = read_request(spec, workspace, str(period))

@@ -81,7 +81,7 @@ def _shown(value: Any) -> Any:
 
 _SMALLEST: Final = Fraction(1, 10**15)
 _LARGEST_EPSILON: Final = 100
-_KEY_SELECTION_LARGEST_TERM: Final = 10**40
+_LARGEST_KEY_TERM: Final = 10**40
 _STEP: Final = 10**36
 MOST_GROUPS: Final = 4096
 
@@ -122,11 +122,7 @@ class KeySelection(WrittenEvent):
 
 def _within(what: str, value: Any, holds: bool, allowed: str) -> None:
     """Refuse what is not an exact rational in range, and terms of any length, which would cost time and memory."""
-    if (
-        not isinstance(value, Fraction)
-        or not holds
-        or max(value.numerator, value.denominator) > _KEY_SELECTION_LARGEST_TERM
-    ):
+    if not isinstance(value, Fraction) or not holds or max(value.numerator, value.denominator) > _LARGEST_KEY_TERM:
         raise AmountRefused(what, value, f"a Fraction, {allowed}, with at most 40 digits above and below the line")
 
 

@@ -98,7 +98,7 @@ def _sinh_excess(x: float) -> float:
 RELATIVE_MARGIN: Final = 1e-12
 ABSOLUTE_MARGIN: Final = 1e-15
 # x / tanh(x) = sum of _COTH[j] x^(2j)
-_CURVES_COTH: Final = (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555, -1382 / 638512875)
+_COTH_SERIES: Final = (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555, -1382 / 638512875)
 _SERIES_BELOW: Final = 0.25
 
 
@@ -193,9 +193,9 @@ def _small_excess(a: float, b: float, t: float, d: int) -> float:
     """
     u_squared, v_squared = ((a + b) / 2) ** 2, (t / 2) ** 2
     difference, power, v_power = 0.0, 1.0, 1.0
-    for k in range(1, len(_CURVES_COTH)):
+    for k in range(1, len(_COTH_SERIES)):
         difference += power * math.fsum(
-            _CURVES_COTH[k - i] * float(d) ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(k + 1)
+            _COTH_SERIES[k - i] * float(d) ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(k + 1)
         )
         v_power *= v_squared
         # (u^2k - v^2k) / (u^2 - v^2) for the next k, without a difference.

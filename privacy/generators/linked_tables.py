@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 # --- The published model of two linked tables.
 
 
-_LINKED_MODEL_PARENTS: Final = "parents-"
+_PARENTS_PREFIX: Final = "parents-"
 _CHILDREN: Final = "children-"
 _GRAPHICAL: Final = "graphical_model"
 """The kind of model that columns can be drawn from given others."""
@@ -168,7 +168,7 @@ class LinkedModel:
         values: dict[str, Any] = {}
         arrays: dict[str, NDArray[np.int64]] = {}
         for name, prefix, model in (
-            ("parents", _LINKED_MODEL_PARENTS, self.parents),
+            ("parents", _PARENTS_PREFIX, self.parents),
             ("children", _CHILDREN, self.children),
         ):
             own, numbers = model.to_arrays()
@@ -188,10 +188,10 @@ def read_linked(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64
     """
     parts: list[Model] = []
     if set(values) != {"parents", "children"} or not all(
-        name.startswith((_LINKED_MODEL_PARENTS, _CHILDREN)) for name in arrays
+        name.startswith((_PARENTS_PREFIX, _CHILDREN)) for name in arrays
     ):
         raise ValueError("a linked model has parents and children, and arrays of these alone")
-    for name, prefix in (("parents", _LINKED_MODEL_PARENTS), ("children", _CHILDREN)):
+    for name, prefix in (("parents", _PARENTS_PREFIX), ("children", _CHILDREN)):
         part = values[name]
         if set(part) != {"kind", "values"} or part["kind"] != _GRAPHICAL:
             raise ValueError(f"{name} must be a graphical model, with its kind and values")

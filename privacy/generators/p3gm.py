@@ -93,7 +93,7 @@ from privacy.marginals.sensitivity import GaussianNoise
 
 
 _WEIGHT_BITS: Final = 9
-_LATENT_PRIOR_SEED: Final = PostProcessingSeed(20210106)
+_MIXTURE_SEED: Final = PostProcessingSeed(20210106)
 _NARROWER: Final = 0.5
 """How much narrower than all rows components are in the beginning, where nothing else parts them."""
 _LEAST, _LEAST_STRETCHED = Fraction(1, 100), Fraction(1, 2)
@@ -195,7 +195,7 @@ class Prior:
             variances=variances,
             covariance="full",
             floor=floor,
-            seed=_LATENT_PRIOR_SEED,
+            seed=_MIXTURE_SEED,
             labels=count,
         )
 

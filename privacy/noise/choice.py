@@ -138,13 +138,13 @@ def exponential_mechanism(
         return exp_minus(epsilon * (best - scores[place]) / (2 * sensitivity))
 
     while True:
-        place = _exponential_mechanism_uniform(len(scores), source)
+        place = _uniform_index(len(scores), source)
         # The best candidate's gap is 0: its coin always shows heads, and e^0 = 1 has no expansion to compare with.
         if scores[place] == best or bernoulli(1, probability=coin(place), source=source)[0]:
             return place
 
 
-def _exponential_mechanism_uniform(size: int, source: RandomBytes) -> int:
+def _uniform_index(size: int, source: RandomBytes) -> int:
     """Draw a uniform place below `size`: whole bytes, those beyond the last full multiple thrown away."""
     width = max(1, ((size - 1).bit_length() + 7) // 8)
     # Only whole multiples of `size` count, or the places at the front would be likelier.
@@ -223,7 +223,7 @@ def selected(
     if units.size and units.min() < 0:
         raise NoiseRefused("units", "a negative number", "0 or more of each key")
     chances = keep_chances(epsilon, delta)
-    high, low = _key_coins_words(chances)
+    high, low = _coin_words(chances)
     sure = len(chances) - 1
     place = np.minimum(units, sure)
     drawn = source.take(16 * units.size).view(">u8").reshape(-1, 2)
@@ -233,7 +233,7 @@ def selected(
     return kept
 
 
-def _key_coins_words(chances: tuple[int, ...]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _coin_words(chances: tuple[int, ...]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Split each chance below 1 into two words of 64 bits; of the last, which is 1, none is looked at."""
     split = [divmod(chance, _WORD) for chance in chances[:-1]] + [(0, 0)]
     high, low = zip(*split, strict=True)

@@ -178,7 +178,7 @@ def geometric(
     drawn = np.empty(size, np.int64)
     for start in range(0, size, CHUNK):
         part = drawn[start : start + CHUNK]
-        _geometric_fill(part, coins, source)
+        _fill_chunk(part, coins, source)
         if below is not None:
             _redraw(part, below, coins, source)
     return drawn
@@ -216,7 +216,7 @@ def _geometric_coins(inverse_scale: Fraction, below: int | None) -> _GeometricCo
     return _GeometricCoins(digits, None if reached else exp_minus(inverse_scale * 2**count))
 
 
-def _geometric_fill(part: NDArray[np.int64], coins: _GeometricCoins, source: RandomBytes) -> None:
+def _fill_chunk(part: NDArray[np.int64], coins: _GeometricCoins, source: RandomBytes) -> None:
     """Draw one chunk: the digits, then 2^J for each head of the quotient's coin before its first tail."""
     part[:] = binary_digits(part.size, coins.digits, source)
     if coins.quotient is None:
@@ -238,6 +238,6 @@ def _redraw(part: NDArray[np.int64], below: int, coins: _GeometricCoins, source:
     while outside.size:
         # Rejection: what is kept has the law of the variable given that it lies below the cut.
         again = np.empty(outside.size, np.int64)
-        _geometric_fill(again, coins, source)
+        _fill_chunk(again, coins, source)
         part[outside] = again
         outside = outside[again >= below]

@@ -304,11 +304,11 @@ BOXES: Final = 32
 """Into how many pieces variances from 0 to the largest are cut."""
 _OF_THE_MEAN: Final = 0.12
 """The share of misses that the mean's test may have."""
-_VARIANCES_ROUNDING: Final = 2.0**-44
+_VARIANCE_ROUNDING: Final = 2.0**-44
 _APART: Final = 0.005
 _NEGLIGIBLE: Final = 2.0**-40
 _STEPS: Final = 48
-_VARIANCES_CHUNK: Final = 2**11
+_CHUNK_OF_CELLS: Final = 2**11
 
 
 def variance_intervals(parts: Floats, *, event: CountNoise, confidence: float, sink: float) -> Floats:
@@ -330,8 +330,8 @@ def variance_intervals(parts: Floats, *, event: CountNoise, confidence: float, s
     means = mean_margins(event, 1 - missed * _OF_THE_MEAN)
     squares = square_margins(event, 1 - missed * (1 - _OF_THE_MEAN), sink)
     found = np.empty((3, parts.shape[1]))
-    for start in range(0, parts.shape[1], _VARIANCES_CHUNK):
-        part = slice(start, start + _VARIANCES_CHUNK)
+    for start in range(0, parts.shape[1], _CHUNK_OF_CELLS):
+        part = slice(start, start + _CHUNK_OF_CELLS)
         lower, upper = _honest_ends(parts[:, part], means, squares, sink)
         value = _value(parts[:, part], (lower + upper) / 2)
         found[:, part] = value, np.minimum(lower, value), np.maximum(upper, value)
@@ -366,7 +366,7 @@ def _ends(parts: Floats, means: Floats, squares: Floats, sink: float) -> tuple[F
     known = total > 0
     spread = 1 / np.where(known, total, 1.0)
     centre = (parts[2] + parts[1] / 2) * spread
-    rounding = _VARIANCES_ROUNDING * np.abs(parts).sum(axis=0) * spread
+    rounding = _VARIANCE_ROUNDING * np.abs(parts).sum(axis=0) * spread
     edges = np.arange(PIECESOfVariances + 1) / PIECESOfVariances
     # SHAPE (pieces, cells): where means of each piece pass the first test.
     reach = means[:, None] * spread + rounding
@@ -376,7 +376,7 @@ def _ends(parts: Floats, means: Floats, squares: Floats, sink: float) -> tuple[F
     lower = _first(pairs, range(BOXES), squares, spread, rounding, sink)[0]
     upper = _first(pairs, range(BOXES)[::-1], squares, spread, rounding, sink)[1]
     empty = lower > upper
-    lower, upper = lower * (1 - _VARIANCES_ROUNDING), upper * (1 + _VARIANCES_ROUNDING) + sink
+    lower, upper = lower * (1 - _VARIANCE_ROUNDING), upper * (1 + _VARIANCE_ROUNDING) + sink
     lower, upper = np.clip(lower, 0.0, LARGEST), np.clip(upper, 0.0, LARGEST)
     return np.where(empty, np.inf, lower), np.where(empty, -np.inf, upper)
 
@@ -417,7 +417,7 @@ class _Pairs:
         middle = np.clip(0.5, start, end)
         least = deviation(np.clip(centre[cells], start, end))
         most = np.maximum(deviation(start), deviation(end))
-        return cls(pieces, cells, least, most, middle * (1 - middle) * (1 + _VARIANCES_ROUNDING))
+        return cls(pieces, cells, least, most, middle * (1 - middle) * (1 + _VARIANCE_ROUNDING))
 
 
 def _first(
@@ -492,7 +492,7 @@ def three_noises(event: CountNoise, weights: Floats, confidence: float) -> Float
         from scipy.special import ndtri  # here, so that a plan of tables does not load it
 
         deviation = np.sqrt((weights * weights).sum(axis=0) * float(event.sigma_squared))
-        return np.asarray((-float(ndtri(exceeding / 2)) * deviation + margin) * (1 + _VARIANCES_ROUNDING))
+        return np.asarray((-float(ndtri(exceeding / 2)) * deviation + margin) * (1 + _VARIANCE_ROUNDING))
     scales = np.sort(weights, axis=0)
     scales = np.maximum(scales, scales[2] * _NEGLIGIBLE)
     for place in (1, 2):
@@ -506,7 +506,7 @@ def three_noises(event: CountNoise, weights: Floats, confidence: float) -> Float
         middle = (low + high) / 2
         over = (factors * np.exp(-middle / scales)).sum(axis=0) <= exceeding
         low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.asarray((high / float(event.inverse_scale) + margin) * (1 + _VARIANCES_ROUNDING))
+    return np.asarray((high / float(event.inverse_scale) + margin) * (1 + _VARIANCE_ROUNDING))
 
 
 # --- Effective sample sizes per cell, from the sums of weights and of their squares.
@@ -516,7 +516,7 @@ PIECES: Final = 256
 """Into how many pieces of one ratio the shares from 1/M to 1 are cut."""
 _OF_THE_BOX: Final = 0.3
 """The share of misses that the box may have."""
-_EFFECTIVE_SIZES_ROUNDING: Final = 2.0**-44
+_SHARE_ROUNDING: Final = 2.0**-44
 
 
 def estimate_effective_sizes(
@@ -551,16 +551,14 @@ def estimate_effective_sizes(
 def _sizes(a: Floats, b: Floats, width: int, event: CountNoise, missed: float) -> Floats:
     """Return values and ends; shape (3, cells)."""
     nearest = np.maximum(a, 0.0), np.maximum(b, 0.0)
-    margin = six_digits_up(quantile(event, [1.0], 1 - missed * _OF_THE_BOX / 2)) + _EFFECTIVE_SIZES_ROUNDING * sum(
-        nearest
-    )
+    margin = six_digits_up(quantile(event, [1.0], 1 - missed * _OF_THE_BOX / 2)) + _SHARE_ROUNDING * sum(nearest)
     (least_a, most_a), (least_b, most_b) = ((np.maximum(each - margin, 0.0), each + margin) for each in nearest)
     # The size is largest at the most of b that goes with an a: at the largest a, or where b is bounded by a.
     bounded = np.clip(most_b / max(width - 1, 1), least_a, most_a)
     upper = np.maximum(*(_size(each, np.minimum(most_b, (width - 1) * each), width) for each in (bounded, most_a)))
     lower = _size(np.clip(least_b, least_a, most_a), least_b, width)
     upper = np.maximum(lower, upper)  # where no pair in the box is possible
-    shares = _effective_sizes_share(least_a, most_b), _effective_sizes_share(most_a, least_b)
+    shares = _share_of_squares(least_a, most_b), _share_of_squares(most_a, least_b)
     margins = line_margins(event, width, 1 - missed * (1 - _OF_THE_BOX))
     lines = [_line(first, last, shares, width, margins) for first, last in ((a, b), nearest)]
     first, last = np.minimum(lines[0][0], lines[1][0]), np.maximum(lines[0][1], lines[1][1])
@@ -571,8 +569,8 @@ def _sizes(a: Floats, b: Floats, width: int, event: CountNoise, missed: float) -
     return np.stack(
         [
             np.clip(value, lower, upper),
-            lower * (1 - _EFFECTIVE_SIZES_ROUNDING),
-            upper * (1 + _EFFECTIVE_SIZES_ROUNDING),
+            lower * (1 - _SHARE_ROUNDING),
+            upper * (1 + _SHARE_ROUNDING),
         ]
     )
 
@@ -583,7 +581,7 @@ def _size(squares: Floats, rest: Floats, width: int) -> Floats:
     return np.where(squares > 0, whole * (whole / np.where(squares > 0, squares, 1.0)), 0.0)
 
 
-def _effective_sizes_share(squares: Floats, rest: Floats) -> Floats:
+def _share_of_squares(squares: Floats, rest: Floats) -> Floats:
     """Return a / (a + b), and 0 where a is 0."""
     return np.where(squares > 0, squares / np.where(squares > 0, squares + rest, 1.0), 0.0)
 
@@ -592,7 +590,7 @@ def _line(a: Floats, b: Floats, shares: tuple[Floats, Floats], width: int, margi
     """Return the least and the largest size that the second test leaves for the shares r between two ends."""
     total = a + b
     centre = np.where(total > 0, a / np.where(total > 0, total, 1.0), 0.0)
-    rounding = _EFFECTIVE_SIZES_ROUNDING * (np.abs(a) + np.abs(b))
+    rounding = _SHARE_ROUNDING * (np.abs(a) + np.abs(b))
     lower, upper = np.full(a.shape, np.inf), np.full(a.shape, -np.inf)
     for piece, (low, high) in enumerate(pairwise(share_edges(width))):
         start, end = np.maximum(shares[0], low), np.minimum(shares[1], high)

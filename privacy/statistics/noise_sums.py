@@ -351,7 +351,7 @@ _FINENESS: Final = 128
 _LATTICE: Final = 64
 """Lattice steps in the smallest deviation of a sum."""
 _LONGEST: Final = 2**17
-_RANK_NOISE_LEFT_OUT: Final = 1e-7
+_EXCESS_LEFT_OUT: Final = 1e-7
 """Share of what may exceed a bound that is left out; it also covers what transforms round (below 1e-10)."""
 
 
@@ -416,7 +416,7 @@ def _lattice_bounds(
         # over[k] is P(sum > k steps), k counted from the middle
         over = np.append(np.cumsum(law[::-1])[::-1][1:], 0.0)[size // 2 :]
         # What is rounded up may be off by a last bit: a millionth of a step covers it.
-        found.append(step * (int(np.argmax(over <= exceeding * (1 - _RANK_NOISE_LEFT_OUT))) + 1e-6))
+        found.append(step * (int(np.argmax(over <= exceeding * (1 - _EXCESS_LEFT_OUT))) + 1e-6))
     return found
 
 
@@ -435,21 +435,21 @@ def _unit(event: CountNoise) -> int:
 @lru_cache(maxsize=512)
 def _sum_law(event: CountNoise, number: int, unit: int, exceeding: float) -> Floats:
     """Return the law of a sum of so many noises, in multiples of the unit, each rounded up; on -R to R."""
-    lost = exceeding * _RANK_NOISE_LEFT_OUT / 16
+    lost = exceeding * _EXCESS_LEFT_OUT / 16
     # Each is rounded up by less than one multiple.
     reach = ceil(_sum_reach(event, number, lost) / unit) + number
     single = min(reach, ceil(_sum_reach(event, 1, lost / number) / unit) + 1)
     size = 1 << (2 * reach + 1).bit_length()
     wrapped = np.zeros(size)
     places = np.arange(-single, single + 1)
-    wrapped[places % size] = _rank_noise_masses(event, places, unit)
+    wrapped[places % size] = _interval_masses(event, places, unit)
     law = np.fft.irfft(np.fft.rfft(wrapped) ** number, size)
     found: Floats = np.maximum(law[np.arange(-reach, reach + 1) % size], 0.0)
     found.flags.writeable = False
     return found
 
 
-def _rank_noise_masses(event: CountNoise, places: NDArray[np.int64], unit: int) -> Floats:
+def _interval_masses(event: CountNoise, places: NDArray[np.int64], unit: int) -> Floats:
     """Return P(unit (y - 1) < X <= unit y) for each y."""
     sizes = np.abs(places).astype(np.float64)
     masses: Floats

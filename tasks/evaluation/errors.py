@@ -275,7 +275,7 @@ def _cell_labels(contract: Contract, by: Sequence[str], cell: int) -> tuple[str,
 # --- A tables version against the real rows.
 
 
-_TABLE_SCORES_REMEDY = "sudare verify says what is wrong with this version"
+_VERIFY_REMEDY = "sudare verify says what is wrong with this version"
 
 
 def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory_limit: str) -> PrivateTableErrors:
@@ -299,7 +299,7 @@ def evaluate_tables(table: PrivateTable, path: Path, meaning: Meaning, *, memory
         for number, spec in enumerate(meaning.tables, 1):
             cells = table_cells(spec, contract)
             published = published_cells(path / "data" / f"{spec.name}.parquet", spec.columns, cells)
-            found_errors[spec.name] = _table_scores_errors(table, published, spec, cells, memory_limit)
+            found_errors[spec.name] = _marginal_errors(table, published, spec, cells, memory_limit)
             bar.advance(number / len(meaning.tables))
     return PrivateTableErrors(found_errors)
 
@@ -315,7 +315,7 @@ def check_snapshot(table: PrivateTable, contract: Contract) -> None:
         raise Refused([Finding(f"contract {contract.id}", "digest", found, allowed)])
 
 
-def _table_scores_errors(
+def _marginal_errors(
     table: PrivateTable,
     published: PublishedCells,
     spec: TableSpec,
@@ -397,22 +397,20 @@ def published_cells(file: Path, names: Sequence[str], cells: Cells) -> Published
             raise OSError("a symbolic link")
         table = pq.read_table(file, partitioning=None)
         codes = [label_numbers(table.column(name), cells.column(name).labels)[0] for name in names]
-        counts = _table_scores_numbers(table, "count")
-        ends = [_table_scores_numbers(table, end) for end in ("lower", "upper") if end in table.column_names]
+        counts = _float_column(table, "count")
+        ends = [_float_column(table, end) for end in ("lower", "upper") if end in table.column_names]
     except (OSError, KeyError, pa.ArrowException) as error:
         found = printable(str(getattr(error, "strerror", None) or error))
         raise SpecRefused(
-            [Finding(printable(str(file)), "table", found, "a published table", _TABLE_SCORES_REMEDY)]
+            [Finding(printable(str(file)), "table", found, "a published table", _VERIFY_REMEDY)]
         ) from None
     stacked = np.stack([np.asarray(each, dtype=np.int64) for each in codes], axis=1)
     if (stacked < 0).any():
         allowed = "labels of the contract"
-        raise SpecRefused(
-            [Finding(printable(str(file)), "labels", "a label that is none", allowed, _TABLE_SCORES_REMEDY)]
-        )
+        raise SpecRefused([Finding(printable(str(file)), "labels", "a label that is none", allowed, _VERIFY_REMEDY)])
     return PublishedCells(stacked, counts, np.stack(ends) if len(ends) == 2 else None)
 
 
-def _table_scores_numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
+def _float_column(table: pa.Table, name: str) -> NDArray[np.float64]:
     column = table.column(name).cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy(), dtype=np.float64)

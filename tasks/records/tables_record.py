@@ -55,7 +55,7 @@ def tables_of(record: Record, derived: Sequence[PlannedDraw] = ()) -> dict[str, 
     known: dict[str, Any] = {
         "synthesis": None,
         "classifier": None,
-        "tables": tuple(_published_tables_table(table, draws) for table in replay.tables),
+        "tables": tuple(_released_table(table, draws) for table in replay.tables),
         "total": None if TOTAL_KEY not in draws else _measurement(draws[TOTAL_KEY], values=total.value),
         "estimated_total": None,
         "earlier_version": None,
@@ -74,7 +74,7 @@ def _measurement(draw: Any, **more: Any) -> Any:
     return Published(key=draw.key, clique=draw.clique, event=event_from_json(draw.event), **more)
 
 
-def _published_tables_table(table: TableStatement, draws: Mapping[str, Any]) -> ReleasedTable:
+def _released_table(table: TableStatement, draws: Mapping[str, Any]) -> ReleasedTable:
     draw = draws[table_key(table.name)]
     levels: Any = tuple(
         Published(

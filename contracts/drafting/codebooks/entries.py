@@ -313,14 +313,14 @@ def _places(cells: Sequence[str]) -> dict[str, int]:
 def _second(rows: Sequence[Row]) -> str:
     """Say what the second column holds where no header does."""
     cells = [cells[1] for _, cells in rows if len(cells) > 1 and cells[1].strip()]
-    coded = [cell for cell in cells if _column_list_bounds(cell) or all("=" in part for part in _parts(cell))]
+    coded = [cell for cell in cells if _match_range(cell) or all("=" in part for part in _parts(cell))]
     return "values" if cells and 2 * len(coded) >= len(cells) else "description"
 
 
 def _entry(path: Path, line: int, cells: Sequence[str], places: dict[str, int]) -> CodebookEntry:
     given = {what: cells[place].strip() if place < len(cells) else "" for what, place in places.items()}
     written = given.get("values", "")
-    bounds, kind = _column_list_bounds(written), logical_type_of(given.get("type"))
+    bounds, kind = _match_range(written), logical_type_of(given.get("type"))
     codes = () if bounds else tuple(_code(part) for part in _parts(written))
     if _DAYS.fullmatch(written) and kind in (None, "string"):
         kind = "date"
@@ -343,7 +343,7 @@ def _entry(path: Path, line: int, cells: Sequence[str], places: dict[str, int]) 
     )
 
 
-def _column_list_bounds(written: str) -> re.Match[str] | None:
+def _match_range(written: str) -> re.Match[str] | None:
     """Match a range of numbers or of days: its lower and its upper end."""
     return _RANGE.fullmatch(written) or _DAYS.fullmatch(written)
 

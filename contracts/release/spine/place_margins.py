@@ -381,7 +381,7 @@ def contradictions(
         wrong = np.argwhere((own.counts > 0) & empty)
         if wrong.size:
             place, cell = map(int, wrong[0])
-            label = _place_zeros_cell(own.columns, cell, contract)
+            label = _cell_labels(own.columns, cell, contract)
             found = f"the place {_name(tree, number, place)}{label} with a total of {int(own.counts[place, cell]):,}"
             allowed = "0 where the contract says that nobody can be"
             yield (
@@ -399,9 +399,7 @@ def contradictions(
         if finer:
             place, masks = int(uneven[0]), impossible[deepest]
             cell = int(np.flatnonzero(masks[place] & ~masks.all(axis=0))[0])
-            left = (
-                f"leave the place {_name(tree, deepest, place)} without{_place_zeros_cell(columns, cell, contract)}"
-            )
+            left = f"leave the place {_name(tree, deepest, place)} without{_cell_labels(columns, cell, contract)}"
             found = f"counts by {', '.join(finer)}, and structural zeros that {left}"
             named = f"by {', '.join(smallest.columns)}" if smallest.columns else "totals alone"
             allowed = f"the columns that are public at level {tree.levels[deepest]} too ({named})"
@@ -426,7 +424,7 @@ def _name(tree: PlaceTree, number: int, place: int) -> str:
     return repr(tree.names[number][place].as_py())
 
 
-def _place_zeros_cell(columns: Sequence[str], cell: int, contract: Contract) -> str:
+def _cell_labels(columns: Sequence[str], cell: int, contract: Contract) -> str:
     """Name a cell by its labels."""
     import numpy as np
 

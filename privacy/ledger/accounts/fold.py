@@ -257,12 +257,12 @@ def _after(
     """Return what is reached with one more entry; `waiting`, which it has too, is changed in its place."""
     entry = checked_entry(row)
     if (entry.sequence, entry.previous) != (reached.size, reached.head):
-        raise _reckoning_wrong(
+        raise _corrupt_entry(
             entry, f"it follows {entry.previous[:16]}…, and the entry before is {reached.head[:16]}…"
         )
     frontier, subtrees = appended(reached.frontier, reached.size, row.hash)
     if row.subtrees != " ".join(subtrees):
-        raise _reckoning_wrong(entry, "its Merkle subtrees are not those of the entries")
+        raise _corrupt_entry(entry, "its Merkle subtrees are not those of the entries")
     balances = _with(connection, reached.balances, entry)
     _wait(waiting, entry)
     return Reckoning(reached.size + 1, row.hash, frontier, balances, waiting)
@@ -290,7 +290,7 @@ def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry)
     match entry.kind:
         case "account_opened":
             if body["name"] in balances and balances[body["name"]].spent:
-                raise _reckoning_wrong(entry, f"account {body['name']} is opened again with something spent")
+                raise _corrupt_entry(entry, f"account {body['name']} is opened again with something spent")
             terms = to_text({name: body[name] for name in TERMS})
             return {**balances, body["name"]: Balance(terms, body["cap"], 0, "open", entry.sequence)}
         case "charges_inherited":
@@ -330,10 +330,10 @@ def _wait(waiting: dict[str, Mapping[str, int]], entry: Entry) -> None:
 def _check_before(balances: Mapping[str, Balance], entry: Entry, part: Mapping[str, Any], failure: int) -> None:
     spent = balances[part["account"]].spent if part["account"] in balances else None
     if (part["before"], part["after"]) != (spent, part["before"] + part["amount"]):
-        raise _reckoning_wrong(entry, f"account {part['account']} had spent {spent} before it, not {part['before']}")
+        raise _corrupt_entry(entry, f"account {part['account']} had spent {spent} before it, not {part['before']}")
     before, aside = balances[part["account"]].failure, _aside(balances, part["account"])
     for found, allowed in wrong_sums(part, before=before, failure=failure, aside=aside):
-        raise _reckoning_wrong(entry, f"account {part['account']}: {found}, and not {allowed}")
+        raise _corrupt_entry(entry, f"account {part['account']}: {found}, and not {allowed}")
 
 
 def _aside(balances: Mapping[str, Balance], account: str) -> int:
@@ -348,20 +348,20 @@ def _moved(
     changed = dict(balances)
     for name, amount in amounts.items():
         if name not in balances:
-            raise _reckoning_wrong(entry, f"account {name} was never opened")
+            raise _corrupt_entry(entry, f"account {name} was never opened")
         spent = balances[name].spent + amount
         if not 0 <= spent <= balances[name].cap:
-            raise _reckoning_wrong(entry, f"account {name} would have spent {spent} of {balances[name].cap} after it")
+            raise _corrupt_entry(entry, f"account {name} would have spent {spent} of {balances[name].cap} after it")
         failed = balances[name].failure + failure
         if failure and not 0 <= failed <= _aside(balances, name):
-            raise _reckoning_wrong(
+            raise _corrupt_entry(
                 entry, f"account {name} would have failures of {failed} of {_aside(balances, name)} after it"
             )
         changed[name] = replace(balances[name], spent=spent, entry=entry.sequence, failure=failed)
     return changed
 
 
-def _reckoning_wrong(entry: Entry, why: str) -> LedgerCorrupt:
+def _corrupt_entry(entry: Entry, why: str) -> LedgerCorrupt:
     return LedgerCorrupt(f"journal entry {entry.sequence} ({entry.kind}): {why}; {TAMPERED}")
 
 

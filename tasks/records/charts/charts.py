@@ -170,7 +170,7 @@ def draw_map(values: Numbers, up: MapAxis, right: MapAxis, *, side: int) -> Map:
             "Map of {up} by {right}: {above} of {all} squares are above zero, the largest {largest}.", **counted
         )
     )
-    return Map(picture, sums.shape[1], sums.shape[0], up, right, block, label, legend, _heat_map_ticks(largest))
+    return Map(picture, sums.shape[1], sums.shape[0], up, right, block, label, legend, _legend_ticks(largest))
 
 
 def block_sums(values: Numbers, block: int) -> Numbers:
@@ -220,7 +220,7 @@ def address(picture: bytes) -> str:
     return "data:image/png;base64," + b64encode(picture).decode("ascii")
 
 
-def _heat_map_ticks(largest: float) -> Markup:
+def _legend_ticks(largest: float) -> Markup:
     """Write the powers of ten, and the largest value, along the legend."""
     span = (0.0, log10(largest))
     last = f"{largest:,.0f}"
@@ -434,9 +434,7 @@ def error_plot(values: Numbers, half_width: int) -> ErrorPlot | None:
         f'<path class="drop" d="{"".join(_drop(mark, across, up) for mark in marks)}"/>'
         f'<path class="curve" d="{line(ends, across, up)}"/>'
     )
-    texts = _error_plot_ticks(across, up) + "".join(
-        _dot(mark, place, across, up) for place, mark in enumerate(marks, 3)
-    )
+    texts = _log_ticks(across, up) + "".join(_dot(mark, place, across, up) for place, mark in enumerate(marks, 3))
     sizes = [message("±{percent} % at {size}", percent=mark.percent, size=f"{mark.size:,g}") for mark in marks]
     axes = message("size of the cell"), message("95 % of the noise, relative")
     label, drawn = _label(half_width, marks), plot(content, _BOX) + texts
@@ -492,7 +490,7 @@ def _dot(mark: Mark, slot: int, across: tuple[float, float], up: tuple[float, fl
     return dot + text(x + 1.5, y - 1.5, words, "start", "mark")
 
 
-def _error_plot_ticks(across: tuple[float, float], up: tuple[float, float]) -> str:
+def _log_ticks(across: tuple[float, float], up: tuple[float, float]) -> str:
     left, top, width, height = _BOX
     below = [text(left + width * place(x, across) / 1000, 92, short(10**x), "middle") for x in decades(across)]
     beside = [

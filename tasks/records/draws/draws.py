@@ -822,14 +822,14 @@ class QuantileChoiceForm(DrawForm[QuantileMeasurement, QuantileDraw]):
 
     def published(self, draws: Sequence[QuantileDraw]) -> tuple[QuantileMeasurement, ...]:
         """Return what was chosen without its values, of which only the shape is read."""
-        return tuple(_quantile_choices_measurement(draw) for draw in draws)
+        return tuple(_quantile_measurement(draw) for draw in draws)
 
 
 def _name(measurement: QuantileMeasurement) -> str:
     return file_name(measurement.number, (*measurement.clique, measurement.choices.column))
 
 
-def _quantile_choices_measurement(draw: QuantileDraw) -> QuantileMeasurement:
+def _quantile_measurement(draw: QuantileDraw) -> QuantileMeasurement:
     event = event_from_json(draw.event)
     if not isinstance(event, ExponentialMechanism):
         raise TypeError(f"{draw.key} is no choice")

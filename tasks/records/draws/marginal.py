@@ -618,14 +618,14 @@ class KeyCountForm(DrawForm[KeyCountMeasurement, KeyCountDraw]):
 
     def published(self, draws: Sequence[KeyCountDraw]) -> tuple[KeyCountMeasurement, ...]:
         """Return the keys, and the counts without their values, of which only the shape is read."""
-        return tuple(_key_counts_measurement(draw) for draw in draws)
+        return tuple(_key_count_measurement(draw) for draw in draws)
 
 
 def _name(measurement: KeyCountMeasurement) -> str:
     return file_name(measurement.number, (*measurement.clique, "keys"))
 
 
-def _key_counts_measurement(draw: KeyCountDraw) -> KeyCountMeasurement:
+def _key_count_measurement(draw: KeyCountDraw) -> KeyCountMeasurement:
     event = event_from_json(draw.event)
     if not isinstance(event, KeySelection):
         raise TypeError(f"{draw.key} is no selection of keys")
@@ -693,10 +693,10 @@ class ResidualForm(DrawForm[ResidualMeasurement, ResidualDraw]):
 
     def published(self, draws: Sequence[ResidualDraw]) -> tuple[ResidualMeasurement, ...]:
         """Return the measurements without their values, of which only the shape is read."""
-        return tuple(map(_residuals_measurement, draws))
+        return tuple(map(_residual_measurement, draws))
 
 
-def _residuals_measurement(draw: ResidualDraw) -> ResidualMeasurement:
+def _residual_measurement(draw: ResidualDraw) -> ResidualMeasurement:
     event: Any = event_from_json(draw.event)
     values = np.broadcast_to(np.int64(0), draw.shape)  # only its shape is read
     return ResidualMeasurement(draw.key, values, event, variance(event), draw.number, draw.sha256, ())

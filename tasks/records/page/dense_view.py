@@ -431,8 +431,8 @@ def sparse_view(
         draw=table.draw,
         processed=table.processed,
         noise=charts.noise_curve(table.event, width) if share.curves else None,
-        facts=_sparse_view_facts(table, absent),
-        bars=_sparse_view_bars(contract, table, min(share.bars, LARGEST_CELLS)),
+        facts=_sparse_facts(table, absent),
+        bars=_sparse_bars(contract, table, min(share.bars, LARGEST_CELLS)),
         all_bars=False,
         heat=None,
         drawn_heat=None,
@@ -466,7 +466,7 @@ def _cells(contract: Contract, table: PublishedList) -> str:
     )
 
 
-def _sparse_view_facts(table: PublishedList, absent: int) -> list[tuple[str, str]]:
+def _sparse_facts(table: PublishedList, absent: int) -> list[tuple[str, str]]:
     return [
         (message("Sum of all cells"), written(table.counts.sum())),
         (message("Cells above the reach of their noise"), f"{int((table.counts > table.half_width).sum()):,}"),
@@ -478,7 +478,7 @@ def _sparse_view_facts(table: PublishedList, absent: int) -> list[tuple[str, str
     ]
 
 
-def _sparse_view_bars(contract: Contract, table: PublishedList, most: int) -> list[BarRow]:
+def _sparse_bars(contract: Contract, table: PublishedList, most: int) -> list[BarRow]:
     """Draw the largest cells."""
     chosen = np.argsort(-table.counts, kind="stable")[:most]
     if chosen.size == 0:

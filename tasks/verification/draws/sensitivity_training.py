@@ -508,7 +508,7 @@ class ParameterChecks(DrawChecks[ParameterDraw, ParameterQuery]):
         where: str,
     ) -> list[Finding]:
         """Check their form, their course, and what their events say."""
-        return _parameter_draws_check_course(placed, meaning.contract, where)
+        return _check_course_of_draws(placed, meaning.contract, where)
 
     def form(self, draw: ParameterDraw, meaning: FittedMeaning) -> FileForm:
         """Numbers are written with dictionaries."""
@@ -527,7 +527,7 @@ class ParameterChecks(DrawChecks[ParameterDraw, ParameterQuery]):
         return query
 
 
-def _parameter_draws_check_course(
+def _check_course_of_draws(
     placed: Sequence[tuple[int, ParameterDraw]], contract: Contract, where: str
 ) -> list[Finding]:
     findings: list[Finding] = []
@@ -535,7 +535,7 @@ def _parameter_draws_check_course(
         at, stated = f"replay.draws[{place}]", draw.parameters
         made = stated.perturbation
         try:
-            count, draws_in_all, epochs = _parameter_draws_read(made)
+            count, draws_in_all, epochs = _read_parameter_counts(made)
         except (KeyError, TypeError, ValueError) as error:
             found, allowed = printable(f"{type(error).__name__}: {error}"), "parameters, or changes of them"
             findings.append(Finding(where, f"{at}.parameters.perturbation", found, allowed, OTHER))
@@ -554,18 +554,18 @@ def _parameter_draws_check_course(
     return findings
 
 
-def _parameter_draws_read(document: Mapping[str, Any]) -> tuple[int, int, int]:
+def _read_parameter_counts(document: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return how many parameters there are, how many draws, and the epochs of a draw of changes; else 0."""
     kind = document["kind"]
     if kind not in _KINDS or set(document) != _KINDS[kind]:
         raise ValueError("another kind, or other fields")
-    widths = [_parameter_draws_is_whole(each, 10**5) for each in document["widths"]]
+    widths = [_require_whole(each, 10**5) for each in document["widths"]]
     count = sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
     if kind == "parameters":
         return count, 1, 0
     epochs, checkpoints = (
-        _parameter_draws_is_whole(document["epochs"], 10**5),
-        _parameter_draws_is_whole(document["checkpoints"], 10**5),
+        _require_whole(document["epochs"], 10**5),
+        _require_whole(document["checkpoints"], 10**5),
     )
     if epochs % checkpoints:
         raise ValueError("epochs that are no multiple of the checkpoints")
@@ -592,7 +592,7 @@ def _check_event(
     ]
 
 
-def _parameter_draws_is_whole(value: Any, most: int) -> int:
+def _require_whole(value: Any, most: int) -> int:
     if type(value) is not int or not 1 <= value <= most:
         raise ValueError("no whole number in range")
     return value

@@ -199,7 +199,7 @@ def _wrong(
 
 _ROUNDED: Final = 2
 """10⁻¹²: a cap is what fits under its epsilon, rounded down."""
-_ACCOUNT_CHECKS_OVERSPENT: Final = (
+_OVERSPENT_BY_ACCOUNT: Final = (
     "the account was charged otherwise than its terms allow: ask the publisher for the journal"
 )
 
@@ -232,7 +232,7 @@ def _check_people(account: AccountBody, run: JournalledRun, where: str) -> list[
             _field(account, field),
             shown(found),
             f"{shown(expected)}, as the charge says",
-            _ACCOUNT_CHECKS_OVERSPENT,
+            _OVERSPENT_BY_ACCOUNT,
         )
         for field, found, expected in (
             ("unit", account.unit, charge.unit),
@@ -249,16 +249,14 @@ def _check_cap(account: AccountBody, where: str) -> list[Finding]:
     try:
         epsilon = recompute_cap(account.cap, account.calculus, account.delta)
     except NotRecomputable as error:
-        return [Finding(where, field, printable(str(error)), "a cap in a known calculus", _ACCOUNT_CHECKS_OVERSPENT)]
+        return [Finding(where, field, printable(str(error)), "a cap in a known calculus", _OVERSPENT_BY_ACCOUNT)]
     if epsilon is None or abs(epsilon * PICO - account.epsilon) > account.epsilon * TOLERANCE + _ROUNDED:
         found = "an infinite loss" if epsilon is None else f"a loss of epsilon {float(epsilon):.12g}"
         allowed = f"{pico_to_text(account.epsilon)}, with which the account was opened"
-        return [Finding(where, field, found, allowed, _ACCOUNT_CHECKS_OVERSPENT)]
+        return [Finding(where, field, found, allowed, _OVERSPENT_BY_ACCOUNT)]
     if account.spent > account.cap:
         allowed = f"at most {pico_to_text(account.cap)}, its cap"
-        return [
-            Finding(where, _field(account, "spent"), pico_to_text(account.spent), allowed, _ACCOUNT_CHECKS_OVERSPENT)
-        ]
+        return [Finding(where, _field(account, "spent"), pico_to_text(account.spent), allowed, _OVERSPENT_BY_ACCOUNT)]
     return []
 
 
@@ -276,7 +274,7 @@ def _check_taken(
         except NotRecomputable as error:
             findings.append(
                 Finding(
-                    where, _field(account, draw.key), printable(str(error)), "a known loss", _ACCOUNT_CHECKS_OVERSPENT
+                    where, _field(account, draw.key), printable(str(error)), "a known loss", _OVERSPENT_BY_ACCOUNT
                 )
             )
             continue
@@ -285,7 +283,7 @@ def _check_taken(
             found = "nothing" if cost is None else pico_to_text(cost)
             allowed = "a finite loss" if loss is None else f"{float(loss):.15g} rounded up, recomputed from the event"
             findings.append(
-                Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _ACCOUNT_CHECKS_OVERSPENT)
+                Finding(where, _field(account, f"cost of {draw.key}"), found, allowed, _OVERSPENT_BY_ACCOUNT)
             )
     _, budget = split(run.charge.events)
     out = set(chosen(run.charge.events, [draw.event for draw in draws])) if budget else set()
@@ -303,9 +301,7 @@ def _check_taken(
     ):
         if taken != expected:
             text = f"{pico_to_text(expected)}, {why}"
-            findings.append(
-                Finding(where, _field(account, name), pico_to_text(taken), text, _ACCOUNT_CHECKS_OVERSPENT)
-            )
+            findings.append(Finding(where, _field(account, name), pico_to_text(taken), text, _OVERSPENT_BY_ACCOUNT))
     return findings
 
 
@@ -319,14 +315,10 @@ def _with_undrawn(
             loss = _loss(event, account.calculus)
         except NotRecomputable as error:
             found = printable(str(error))
-            return drawn, [
-                Finding(where, _field(account, "budget"), found, "a known loss", _ACCOUNT_CHECKS_OVERSPENT)
-            ]
+            return drawn, [Finding(where, _field(account, "budget"), found, "a known loss", _OVERSPENT_BY_ACCOUNT)]
         if loss is None:
             found = "an infinite loss"
-            return drawn, [
-                Finding(where, _field(account, "budget"), found, "a finite loss", _ACCOUNT_CHECKS_OVERSPENT)
-            ]
+            return drawn, [Finding(where, _field(account, "budget"), found, "a finite loss", _OVERSPENT_BY_ACCOUNT)]
         least += ceil(loss * PICO)
         spare += loss * PICO * TOLERANCE + 1
     return (part.amount if least <= part.amount <= least + spare else least), []
@@ -348,9 +340,7 @@ def _check_blocks(accounts: Sequence[AccountBody], scope: str, where: str) -> li
             blocks.append(time_block(account.block))
         except BlockRefused:
             return [
-                Finding(
-                    where, _field(account, "block"), shown(account.block), "a time block", _ACCOUNT_CHECKS_OVERSPENT
-                )
+                Finding(where, _field(account, "block"), shown(account.block), "a time block", _OVERSPENT_BY_ACCOUNT)
             ]
     if not blocks:
         return []
@@ -360,11 +350,11 @@ def _check_blocks(accounts: Sequence[AccountBody], scope: str, where: str) -> li
     if missing is not None:
         found = f"none for {missing[0]} to before {missing[1]}"
         findings.append(
-            Finding(where, "blocks of the accounts", found, "blocks without a day between", _ACCOUNT_CHECKS_OVERSPENT)
+            Finding(where, "blocks of the accounts", found, "blocks without a day between", _OVERSPENT_BY_ACCOUNT)
         )
     if scope == LIFETIME and not any(block.is_lifetime for block in blocks):
         allowed = "an account with block lifetime, which the contract's scope asks for"
-        findings.append(Finding(where, "blocks of the accounts", "no lifetime", allowed, _ACCOUNT_CHECKS_OVERSPENT))
+        findings.append(Finding(where, "blocks of the accounts", "no lifetime", allowed, _OVERSPENT_BY_ACCOUNT))
     return findings
 
 
@@ -373,16 +363,16 @@ def _check_days(accounts: Sequence[AccountBody], charge: ChargeBody, where: str)
     field = "charge_reserved, block"
     if charge.days is not None and charge.days != charge.block:
         allowed = f"{shown(charge.days)}, the days whose rows are measured"
-        return [Finding(where, field, shown(charge.block), allowed, _ACCOUNT_CHECKS_OVERSPENT)]
+        return [Finding(where, field, shown(charge.block), allowed, _OVERSPENT_BY_ACCOUNT)]
     try:
         days, blocks = time_block(charge.block), [time_block(account.block) for account in accounts]
     except BlockRefused:
-        return [Finding(where, field, shown(charge.block), "a time block", _ACCOUNT_CHECKS_OVERSPENT)]
+        return [Finding(where, field, shown(charge.block), "a time block", _OVERSPENT_BY_ACCOUNT)]
     missing = gap(days, blocks)
     if missing is None or not blocks:
         return []
     found = f"{shown(charge.block)}, of which no account was charged for {missing[0]} to before {missing[1]}"
-    return [Finding(where, field, found, "days that lie in the blocks of the accounts", _ACCOUNT_CHECKS_OVERSPENT)]
+    return [Finding(where, field, found, "days that lie in the blocks of the accounts", _OVERSPENT_BY_ACCOUNT)]
 
 
 def _field(account: AccountBody, name: str) -> str:
