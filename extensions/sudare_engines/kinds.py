@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -59,18 +58,6 @@ class StagingEngine(SourceEngine):
         )
 
 
-class ClickHouseEngine(StagingEngine):
-    """ClickHouse's engine is looked for and not loaded: it takes half a gigabyte, and has a process of its own."""
-
-    def missing(self, workspace: Workspace | None) -> Problem | None:
-        """Look for chdb too."""
-        try:
-            there = find_spec("chdb") is not None
-        except ImportError:
-            there = False
-        return super().missing(workspace) or (None if there else _uninstalled("chdb", "clickhouse"))
-
-
 class SparkEngine(StagingEngine):
     """PySpark lives in an environment of its own, which the workspace names."""
 
@@ -100,5 +87,4 @@ def _uninstalled(module: str, extra: str) -> Problem:
 
 
 SPARK: Final = SparkEngine("Spark", is_warehouse=False)
-CLICKHOUSE: Final = ClickHouseEngine("ClickHouse", is_warehouse=False)
 POSTGRESQL: Final = StagingEngine("PostgreSQL", is_warehouse=True)

@@ -5,7 +5,6 @@ Ibis writes the SQL. What engines would do differently is written here:
 - spaces of Unicode are taken off a text;
 - SHA-256 of a text is 64 hexadecimal digits in lower case;
 - doubles are read from their shortest text: an engine may take 0.1 for a decimal;
-- whole numbers are divided by ClickHouse as whole numbers;
 - no cast fails in Spark and PostgreSQL, whose errors quote the value;
 - Spark looks a text up in a map, and PostgreSQL in a JSON object: they go through the branches of a CASE one by one;
 - PostgreSQL takes parts of days as doubles, and computes an expression as often as it is written. A code and the
@@ -28,11 +27,10 @@ from ibis.backends.sql import compilers
 from ibis.config import Config, options
 from sqlglot import exp, parse_one
 
-Dialect = Literal["duckdb", "pyspark", "clickhouse", "postgres"]
+Dialect = Literal["duckdb", "pyspark", "postgres"]
 _COMPILERS: Final[dict[Dialect, str]] = {
     "duckdb": "DuckDBCompiler",
     "pyspark": "PySparkCompiler",
-    "clickhouse": "ClickHouseCompiler",
     "postgres": "PostgresCompiler",
 }
 
@@ -154,14 +152,9 @@ def _written(node: exp.Expression, dialect: Dialect) -> exp.Expression:
         return _SHA256[dialect](_rewritten(node.expressions[0], dialect))
     if name == "portable_lookup":
         return _lookup(dialect, *(_rewritten(each, dialect) for each in node.expressions))
-    if isinstance(node, exp.Anonymous) and node.name == "toDate":
-        return _call("toDate32", *(_rewritten(each, dialect) for each in node.expressions))
     if isinstance(node, exp.Extract) and dialect == "postgres":
         # Its `extract` makes decimals, which it computes with slowly.
         return _call("date_part", _text(node.name), _rewritten(node.expression, dialect))
-    if isinstance(node, exp.IntDiv) and dialect == "clickhouse":
-        # Its `/` makes doubles, which are no exact quotients of large whole numbers.
-        return _call("intDiv", *(_rewritten(each.unnest(), dialect) for each in (node.this, node.expression)))
     if isinstance(node, exp.Literal) and not node.is_string and not node.name.isdigit():
         return exp.cast(exp.Literal.string(node.name), "double")
     return node
@@ -196,7 +189,6 @@ def _lookup(dialect: Dialect, text: exp.Expression, known: exp.Expression, codes
 _SHA256: Final[dict[Dialect, Callable[[exp.Expression], exp.Expression]]] = {
     "duckdb": lambda text: _call("SHA256", text),
     "pyspark": lambda text: _call("SHA2", text, exp.Literal.number(256)),
-    "clickhouse": lambda text: _call("lower", _call("hex", _call("SHA256", text))),
     "postgres": lambda text: _call("encode", _call("sha256", _call("convert_to", text, _text("UTF8"))), _text("hex")),
 }
 

@@ -82,9 +82,9 @@ SERVED = "{path: 'postgresql://db.example/town', table: people, engine: %s}"
     ("source", "says"),
     [
         (SERVED % "spark", "`engine` for postgresql\n    allowed: `engine: postgresql` for a table of it"),
-        (SERVED % "oracle", "one of clickhouse, postgresql, spark"),
+        (SERVED % "oracle", "one of postgresql, spark"),
         ("{path: people, files: parquet, engine: postgresql}", "`engine: postgresql` for a table at postgresql://"),
-        ("{path: people.csv, engine: clickhouse}", "`engine` for csv\n    allowed: `engine` for Parquet files"),
+        ("{path: people.csv, engine: spark}", "`engine` for csv\n    allowed: `engine` for Parquet files"),
         (SERVED.replace("engine", "select: SELECT * FROM source, engine") % "postgresql", "`select` beside `engine`"),
     ],
 )
