@@ -30,7 +30,6 @@ from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
 from sudare_engines.engine import EngineProcess
 from sudare_engines.portable_sql import sql_of
-from sudare_engines.postgres import PostgresSession
 from sudare_engines.spark import SparkWorker
 from sudare_engines.spark_settings import SparkSettings
 from sudare_engines.stage_rules import (
@@ -44,7 +43,6 @@ from sudare_engines.stage_rules import (
 )
 from sudare_engines.staged_table import StagedTable
 from sudare_engines.staging import BesideCodes, staged
-from sudare_engines.warehouse import Warehouse, ingest_in_warehouse
 from tasks.storage.progress import step
 from tasks.storage.snapshot.fingerprint import fingerprint
 from tasks.storage.snapshot.snapshot import private_folder
@@ -58,8 +56,6 @@ logger = logging.getLogger(__name__)
 
 STAGED: Final = "snapshot.stage"
 KEYS_FILE: Final = "keys.private.parquet"
-WAREHOUSES: Final[dict[str, type[Warehouse]]] = {"postgresql": PostgresSession}
-"""Engines that count a table of their own."""
 _PATTERN: Final = set("*?[]{}\\,")
 
 
@@ -77,7 +73,7 @@ def ingest_in_engine(
     """Make the stage of a run in its engine, or take up the one of an earlier attempt.
 
     Args:
-        source: with `engine:`; Parquet, or the table of a warehouse.
+        source: Parquet, with `engine:`.
         contract: columns, domains and the privacy unit.
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
@@ -96,9 +92,6 @@ def ingest_in_engine(
         EngineFailed: the engine could not do it.
     Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
     """
-    warehouse = WAREHOUSES.get(source.engine or "")
-    if warehouse is not None:
-        return ingest_in_warehouse(warehouse, source, contract, folder=folder, key=key, beside=beside)
     with step("ingest") as bar, ExitStack() as stack:
         name = source.name
         origin = stack.enter_context(open_source(source, contract))

@@ -10,19 +10,14 @@ import duckdb
 import pytest
 
 from contracts.contract.contract import Contract
-from contracts.contract.odcs import load_contract
 from contracts.release.source import Source
 from privacy.private_table import PrivateTable
 from sudare_engines.portable_sql import sql_of
 from sudare_engines.spark import SparkWorker
-from sudare_engines.stage import ingest_in_engine
 from sudare_engines.stage_rules import kinds_of, repeated_ids
 from sudare_engines.staged_table import StagedTable
 from sudare_engines.staging import SOURCE, STAGE, staged
 from tests.extensions.sudare_engines.test_engine_statistics import DuckDBAsSpark
-from tests.tasks.intake import CONTRACT, KEY
-from tests.tasks.storage.postgres_server import PostgresServer
-from tests.tasks.storage.sources.postgres.test_left_out_columns import PEOPLE as COLUMNS_LEFT_OUT
 from tests.tasks.validation.test_misfits import NO_IDS, PEOPLE, ROW, ROWS, SHARE, Take, look
 
 
@@ -63,16 +58,3 @@ def test_no_yes_is_wanted_for_columns_that_are_no_ids(
 ) -> None:
     found = look(tmp_path, f"left_out: [{name}]\n{ROW}", {name: values}, take=take, engine="spark")
     assert (found.notes, found.asks(SHARE), found.clean) == ([], False, True)
-
-
-def test_a_server_counts_beside_columns_that_are_left_out(
-    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PGUSER", "postgres")
-    text = CONTRACT.replace("UNIT", "{kind: row, scope: block}").replace("GATES", "[]").replace("IDPROPERTY", "")
-    path = tmp_path / "left_out.odcs.yaml"
-    path.write_text(text.replace("gates: []", "gates: []\n          left_out: [id, name]"))
-    source = postgres.source(postgres.database(*COLUMNS_LEFT_OUT), engine="postgresql")
-    taken = ingest_in_engine(source, load_contract(path), folder=tmp_path / "run", key=KEY, settings=None)
-    assert isinstance(taken.engine, StagedTable)
-    taken.engine.close()
