@@ -59,7 +59,6 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "residuals": ("residuals", "residuals_replace_one"),
     "votes": ("votes", "votes_replace_one"),
-    "strategies": ("strategies", "strategies_replace_one"),
     "weighted_sums": ("weighted_sums", "weighted_sums_replace_one", "weighted_counts"),
     "distinct_counts": (
         *("distinct_values", "distinct_values_truncation"),

@@ -42,7 +42,7 @@ OF_EXTENSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "sudare.files": dict.fromkeys(("csvw", "registry", "sdmx"), "sudare_exchange"),
     "sudare.observers": dict.fromkeys(("lineage", "telemetry"), "sudare_exchange"),
-    "sudare.engines": dict.fromkeys(("clickhouse", "postgresql", "spark"), "sudare_engines"),
+    "sudare.engines": {"spark": "sudare_engines"},
     "sudare.languages": {"ja": "sudare_japanese"},
     "sudare.key_places": dict.fromkeys(("pkcs11", "securesystemslib"), "sudare_keys"),
     "sudare.settings": {"spark": "sudare_engines"},

@@ -33,7 +33,7 @@ for extra in s3 docs; do
     # shellcheck disable=SC2086
     lock deploy/locks/$extra.txt pyproject.toml $extras $pins
 done
-for extra in dev engines clickhouse labels pkcs11 iceberg telemetry evaluate; do extras="$extras --extra $extra"; done
+for extra in dev engines labels pkcs11 iceberg telemetry evaluate; do extras="$extras --extra $extra"; done
 # shellcheck disable=SC2086
 lock deploy/locks/dev.txt pyproject.toml $extras $pins
 # Of the package with the SHACL shapes of DCAT-AP no code is used, and so nothing that it needs.

@@ -69,7 +69,6 @@ class TablesProductView:
 
 def _tables_object(plan: TablesPlan) -> dict[str, Any]:
     """Return the part of the plan that is about tables."""
-    asked = {} if plan.residuals is None else plan.residuals.queries
     return {
         "mechanism": plan.mechanism,
         "expected_rmse": {noise: float(error) for noise, error in plan.expected_rmse.items()},
@@ -78,7 +77,6 @@ def _tables_object(plan: TablesPlan) -> dict[str, Any]:
                 "key": draw.key,
                 "level": None if draw.coarsening is None else draw.coarsening.level,
                 "columns": list(draw.clique),
-                **({"queries": asked[draw.key]} if draw.key in asked else {}),
                 "cells": draw.cells,
                 "share": float(draw.share),
                 "expected_error": draw.variance**0.5,
@@ -161,7 +159,7 @@ def draw_lines(draws: Sequence[dict[str, Any]], *, together: bool = False) -> li
 
 
 def _name(draw: dict[str, Any]) -> str:
-    beside = f", by {draw['level']}" if draw["level"] else f", {draw['queries']}" if "queries" in draw else ""
+    beside = f", by {draw['level']}" if draw["level"] else ""
     return (" × ".join(draw["columns"]) or "total") + beside
 
 

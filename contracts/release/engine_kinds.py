@@ -1,4 +1,4 @@
-"""The engines that count rows in the place of DuckDB: packages register each as `sudare.engines`."""
+"""The engines that count Parquet in the place of DuckDB: packages register each as `sudare.engines`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ class EngineKind:
 
     Args:
         title: its name, as it is written.
-        is_warehouse: whether it counts a table of its own, at an address of the same kind; else it counts Parquet
-            files of this machine.
     """
 
     title: str
-    is_warehouse: bool
 
 
 def _check_registered(name: str) -> str:

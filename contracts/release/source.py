@@ -25,10 +25,9 @@ from contracts.contract.contract import Contract
 from contracts.domains.domain import Frozen
 from contracts.errors import Finding, SpecRefused
 from contracts.periods.time_blocks import day_of_row, divided_name
-from contracts.plug_ins import PlugInAway, names
+from contracts.plug_ins import PlugInAway
 from contracts.reading.scalars import Label, Problem, Sql, refuse, show, word_list
 from contracts.release.address import Address, is_address, read_address
-from contracts.release.engine_kinds import GROUP as ENGINES
 from contracts.release.engine_kinds import EngineKind, EngineName, engine_kind
 from contracts.release.product import DATABASES, SUFFIXES, Files, format_of_name
 from contracts.sql import select as select_types
@@ -204,8 +203,8 @@ class Source(Frozen):
         credentials: the name under which the environment keeps the credentials of an address; None for those that
             the environment gives any program (PGUSER, AWS_ACCESS_KEY_ID and the like).
         by: the column whose day says which period a row belongs to, in a spec with `period:`.
-        engine: what counts the rows where they are, instead of a snapshot here: Parquet, or the table of a
-            warehouse; without `select` and `by`.
+        engine: what counts the rows where they are, instead of a snapshot here: of Parquet; without `select` and
+            `by`.
         tables: of linked tables, the file of each in the folder `path`, or its name in that database.
         base: of linked tables, the one whose rows are released; see `contracts.contract.linked`.
     """
@@ -319,18 +318,13 @@ def _misfits(source: Source) -> list[Problem]:
 def _engine_problems(engine: str, path: Path | Address, form: str) -> list[Problem]:
     """Say what is wrong with an engine that cannot count this place."""
     try:
-        is_warehouse = engine_kind(engine, EngineKind).is_warehouse
+        engine_kind(engine, EngineKind)
     except PlugInAway as error:
         return [Problem(f"`engine: {engine}`, {error.found}", error.allowed, error.remedy, ("engine",))]
-    if form == engine if is_warehouse else isinstance(path, Path) and form == "parquet":
+    if isinstance(path, Path) and form == "parquet":
         return []
-    if is_warehouse:
-        allowed, remedy = f"`engine: {engine}` for a table at {engine}://", "drop it, or name the table there"
-    elif form in names(ENGINES):
-        allowed, remedy = f"`engine: {form}` for a table of it", "name that engine, or drop it"
-    else:
-        allowed, remedy = "`engine` for Parquet files", "store the table as Parquet, or drop it"
-    return [Problem(f"`engine` for {form}", allowed, remedy, ("engine",))]
+    remedy = "store the table as Parquet, or drop it"
+    return [Problem(f"`engine` for {form}", "`engine` for Parquet files", remedy, ("engine",))]
 
 
 def credentials_problems(place: Path | Address) -> list[Problem]:

@@ -43,10 +43,6 @@ def table_findings(spec: ReleaseSpec, contract: Contract) -> list[Finding]:
     names = [column.name for column in contract.columns]
     pictures = contract.pictures()
     tables, problems = expand(spec.tables_product, [name for name in names if name not in pictures])
-    if any(table.queries for _, table in tables):
-        from contracts.release.tables.range_cells import apart_problems  # few releases have them
-
-        problems += apart_problems([table for _, table in tables])
     findings = [spec.finding(("product", "tables"), problem) for problem in problems]
     for place, table in tables:
         at: FieldPath = ("product", "tables", place)

@@ -15,9 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any, ClassVar, Final
 
-from contracts.contract.contract import Contract
 from contracts.domains.statements import ValueKind
-from contracts.errors import Finding
 from sudare_engines.portable_sql import Dialect
 from tasks.storage.source_engine import EngineFailed
 from tasks.storage.workspace.environment import environment_for_engines
@@ -37,17 +35,6 @@ class Engine(ABC):
     @abstractmethod
     def kind_of(written: str) -> ValueKind | None:
         """Return the kind of one of the engine's types, or None."""
-
-    @staticmethod
-    def refusals(contract: Contract, kinds: Mapping[str, ValueKind], *, where: str) -> list[Finding]:
-        """List what of a contract this engine reads differently, though others do not.
-
-        Args:
-            contract: the contract.
-            kinds: kind of each column of the source.
-            where: the source, for messages.
-        """
-        return []
 
     @staticmethod
     @abstractmethod

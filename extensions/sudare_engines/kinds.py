@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -22,16 +21,17 @@ from tasks.storage.workspace.settings import Workspace
 _HAS_PYSPARK: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark') is None)"
 
 
-class StagingEngine(SourceEngine):
-    """An engine that Ibis writes SQL for."""
+class SparkEngine(SourceEngine):
+    """Ibis writes SQL for it. PySpark lives in an environment of its own, which the workspace names."""
 
     def missing(self, workspace: Workspace | None) -> Problem | None:
-        """Look whether Ibis can be imported, before the engine itself is looked for."""
+        """Look whether Ibis can be imported, and then for PySpark in that environment."""
         try:
             import_module("ibis")
         except ImportError:
-            return _uninstalled("ibis", "engines")
-        return None
+            allowed = "an installation with the extra engines"
+            return Problem("ibis is not installed here", allowed, 'pip install "sudare[engines]"')
+        return None if workspace is None else _missing_spark(workspace)
 
     def ingest(
         self,
@@ -59,26 +59,6 @@ class StagingEngine(SourceEngine):
         )
 
 
-class ClickHouseEngine(StagingEngine):
-    """ClickHouse's engine is looked for and not loaded: it takes half a gigabyte, and has a process of its own."""
-
-    def missing(self, workspace: Workspace | None) -> Problem | None:
-        """Look for chdb too."""
-        try:
-            there = find_spec("chdb") is not None
-        except ImportError:
-            there = False
-        return super().missing(workspace) or (None if there else _uninstalled("chdb", "clickhouse"))
-
-
-class SparkEngine(StagingEngine):
-    """PySpark lives in an environment of its own, which the workspace names."""
-
-    def missing(self, workspace: Workspace | None) -> Problem | None:
-        """Look for PySpark in that environment too."""
-        return super().missing(workspace) or (None if workspace is None else _missing_spark(workspace))
-
-
 def _missing_spark(workspace: Workspace) -> Problem | None:
     settings = spark_settings(workspace.root, workspace.values)
     allowed = "the Python of an environment with pyspark, as `spark.python` in sudare.toml"
@@ -94,11 +74,4 @@ def _missing_spark(workspace: Workspace) -> Problem | None:
     return Problem(found, allowed, "correct `spark.python`") if found else None
 
 
-def _uninstalled(module: str, extra: str) -> Problem:
-    allowed = f"an installation with the extra {extra}"
-    return Problem(f"{module} is not installed here", allowed, f'pip install "sudare[{extra}]"')
-
-
-SPARK: Final = SparkEngine("Spark", is_warehouse=False)
-CLICKHOUSE: Final = ClickHouseEngine("ClickHouse", is_warehouse=False)
-POSTGRESQL: Final = StagingEngine("PostgreSQL", is_warehouse=True)
+SPARK: Final = SparkEngine("Spark")

@@ -13,31 +13,23 @@ import hmac
 import json
 import logging
 import os
-import re
 import secrets
 import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.canonical import digest
 from contracts.contract.contract import Contract
-from contracts.domains.ordered import DateDomain
-from contracts.domains.statements import ValueKind
 from contracts.errors import Finding, SpecRefused
-from contracts.reading.scalars import read_day
 from contracts.release.spec import Source
 from privacy.private_table import PrivateTable
-from sudare_engines import clickhouse_worker
-from sudare_engines.engine import EngineProcess, scratch_of
-from sudare_engines.portable_sql import Dialect, sql_of
-from sudare_engines.postgres import PostgresSession
+from sudare_engines.engine import EngineProcess
+from sudare_engines.portable_sql import sql_of
 from sudare_engines.spark import SparkWorker
 from sudare_engines.spark_settings import SparkSettings
 from sudare_engines.stage_rules import (
@@ -51,7 +43,6 @@ from sudare_engines.stage_rules import (
 )
 from sudare_engines.staged_table import StagedTable
 from sudare_engines.staging import BesideCodes, staged
-from sudare_engines.warehouse import Warehouse, ingest_in_warehouse
 from tasks.storage.progress import step
 from tasks.storage.snapshot.fingerprint import fingerprint
 from tasks.storage.snapshot.snapshot import private_folder
@@ -61,90 +52,10 @@ from tasks.storage.sources.open_source import open_source
 from tasks.storage.sources.source import Origin
 from tasks.storage.sources.typed_rows import refuse
 
-# --- A ClickHouse worker.
-
-
-LOG: Final = "clickhouse.private.log"
-_WRAPPED: Final = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)")
-_KINDS: Final[tuple[tuple[re.Pattern[str], ValueKind], ...]] = (
-    (re.compile(r"String"), "text"),
-    (re.compile(r"U?Int(8|16|32|64)"), "whole"),
-    (re.compile(r"Float(32|64)"), "real"),
-    (re.compile(r"Decimal\(\d+, ?\d+\)"), "fixed"),
-    (re.compile(r"Bool"), "flag"),
-    (re.compile(r"Date32"), "day"),
-    (re.compile(r"Nothing"), "nothing"),
-)
-"""Moments are not among them: those before 1900 become others."""
-_FIRST, _LAST = date(1900, 1, 1), date(2299, 12, 31)
-"""Days that ClickHouse can be told; it compares stored days with them wherever they lie."""
-
-
-class ClickHouseWorker(EngineProcess):
-    """One session of ClickHouse in a process of its own, for as long as a run lasts.
-
-    Args:
-        folder: the run's private folder.
-        lock: as for `EngineProcess`.
-    Raises:
-        EngineFailed: no session could be started.
-    """
-
-    name: ClassVar[str] = "ClickHouse"
-    dialect: ClassVar[Dialect] = "clickhouse"
-    log_name: ClassVar[str] = LOG
-    remedy: ClassVar[str] = "Look which version of chdb is installed, and run again"
-
-    def __init__(self, folder: Path, *, lock: int | None = None) -> None:
-        super().__init__([sys.executable, "-I", clickhouse_worker.__file__], folder, environment={}, lock=lock)
-        try:
-            self.ask("start", folder=str(scratch_of(folder)))
-        except BaseException:
-            self.close()
-            raise
-
-    @staticmethod
-    def kind_of(written: str) -> ValueKind | None:
-        """Return the kind of one of ClickHouse's types, or None."""
-        while wrapped := _WRAPPED.fullmatch(written):
-            written = wrapped[1]
-        return next((kind for form, kind in _KINDS if form.fullmatch(written)), None)
-
-    @staticmethod
-    def refusals(contract: Contract, kinds: Mapping[str, ValueKind], *, where: str) -> list[Finding]:
-        """Refuse days that ClickHouse would take for others: as texts or digits, and in contracts far from today."""
-        found, remedy = [], "count in DuckDB or Spark: `engine: spark`, or leave `engine:` out"
-        for column in contract.columns:
-            domain, at = column.domain, f"column {column.name!r}"
-            if not isinstance(domain, DateDomain):
-                continue
-            kind, notation = kinds[column.name], domain.notation
-            # Where no digits are declared, a number is no day to any engine: a column is so stored if nobody has one.
-            if kind == "text" or (kind in ("whole", "real", "fixed") and notation is not None and notation.compact):
-                found.append(Finding(where, at, "days that are no dates", "a column of dates for ClickHouse", remedy))
-            read = read_day if notation is None else notation.read
-            days = [*domain.bounds, *(day for text in domain.missing if (day := read(text)) is not None)]
-            if not all(_FIRST <= day <= _LAST for day in days):
-                allowed = f"days from {_FIRST} to {_LAST} for ClickHouse"
-                found.append(Finding(f"contract {contract.id}", at, f"{min(days)} to {max(days)}", allowed, remedy))
-        return found
-
-    @staticmethod
-    def hash_sql(columns: Sequence[str], relation: str) -> str:
-        """Write the keyed sums in ClickHouse's SQL."""
-        row = ", ',', ".join(f"toString({name})" for name in columns)
-        digest = f"SHA256(concat(hash_outer, lower(hex(SHA256(concat(hash_inner, {row}))))))"
-        parts = (f"reverse(substring(h, {1 + 4 * part}, 4))" for part in range(8))
-        sums = ", ".join(f"toInt64(sum(reinterpretAsUInt32({part})))" for part in parts)
-        return f"SELECT toInt64(count()), {sums} FROM (SELECT {digest} AS h FROM {relation})"
-
-
 logger = logging.getLogger(__name__)
 
 STAGED: Final = "snapshot.stage"
 KEYS_FILE: Final = "keys.private.parquet"
-WAREHOUSES: Final[dict[str, type[Warehouse]]] = {"postgresql": PostgresSession}
-"""Engines that count a table of their own."""
 _PATTERN: Final = set("*?[]{}\\,")
 
 
@@ -162,7 +73,7 @@ def ingest_in_engine(
     """Make the stage of a run in its engine, or take up the one of an earlier attempt.
 
     Args:
-        source: with `engine:`; Parquet, or the table of a warehouse.
+        source: Parquet, with `engine:`.
         contract: columns, domains and the privacy unit.
         folder: the run's private folder; made 0700.
         key: the workspace's snapshot key.
@@ -181,16 +92,13 @@ def ingest_in_engine(
         EngineFailed: the engine could not do it.
     Privacy: nothing leaves but the error, if there is one; the keyed hash is private.
     """
-    warehouse = WAREHOUSES.get(source.engine or "")
-    if warehouse is not None:
-        return ingest_in_warehouse(warehouse, source, contract, folder=folder, key=key, beside=beside)
     with step("ingest") as bar, ExitStack() as stack:
         name = source.name
         origin = stack.enter_context(open_source(source, contract))
         files = _files(source)
         made_from = fingerprint(source, origin.first, key, tuple(beside))
         stack.enter_context(private_folder(folder))
-        worker = _started(source, settings, folder, lock)
+        worker = _started(settings, folder, lock)
         bar.advance(0.2)
         try:
             charged = lambda stage, known: goes_on(PrivateTable(folder / stage, known, contract.digest, name))  # noqa: E731
@@ -217,10 +125,8 @@ def ingest_in_engine(
         return PrivateTable(folder / stage, hashed, contract.digest, name, counted)
 
 
-def _started(source: Source, settings: SparkSettings | None, folder: Path, lock: int | None) -> EngineProcess:
-    """Start the engine that the source names."""
-    if source.engine == "clickhouse":
-        return ClickHouseWorker(folder, lock=lock)
+def _started(settings: SparkSettings | None, folder: Path, lock: int | None) -> EngineProcess:
+    """Start Spark."""
     if settings is None:
         remedy = "name it: spark.python in sudare.toml; or leave `engine:` out"
         found = Finding("workspace", "spark.python", "nothing", "the Python of an environment with pyspark", remedy)

@@ -22,8 +22,7 @@ from contracts.contract.contract import Contract
 from contracts.domains.value_sql import identifier
 from contracts.errors import Finding, SpecRefused
 from contracts.release.tables.levels import table_cells
-from contracts.release.tables.range_cells import range_cells
-from contracts.release.tables.tables import TableSpec, TablesProduct, tables_of
+from contracts.release.tables.tables import TablesProduct, tables_of
 from flows.evaluation.attack_target import Attacked, adapted, refuse_rows_of
 from flows.evaluation.evaluate import Real, file_source, private_snapshot
 from flows.request import Request, planned_request
@@ -180,7 +179,7 @@ def _compared(
 ) -> tuple[tuple[ClassError, ...], tuple[ShownCell, ...]]:
     """Make the releases; add up squared errors by table and class, and show cells of the first."""
     tables = {each.name: each for each in tables_of(request.spec.tables_product, request.contract)}
-    exact, squares, cells = _exact(request, tables, rows), defaultdict[str, Any](float), list[ShownCell]()
+    exact, squares, cells = _exact(request, rows), defaultdict[str, Any](float), list[ShownCell]()
     for number, made in enumerate(_releases(request, table, workspace)):
         for each in made:
             if isinstance(each, DenseTable) and each.kept is None:
@@ -227,18 +226,14 @@ def _releases(request: Request, table: PrivateTable, workspace: Workspace) -> It
             yield made
 
 
-def _exact(request: Request, tables: Mapping[str, TableSpec], rows: EncodedRows) -> StandInCounts:
-    """Count the stand-in's rows in the cells of each table, added up where it asks ranges."""
+def _exact(request: Request, rows: EncodedRows) -> StandInCounts:
+    """Count the stand-in's rows in the cells of each table."""
     found, plan = {}, request.plan
     for draw in plan.measured if isinstance(plan, TablesPlan) else ():
         if draw.clique and draw.sparse is None:
             places = [rows.columns.index(name) for name in draw.clique]
             shape = tuple(rows.shape[place] for place in places)
             counts = np.bincount(rows.numbers(places), minlength=int(np.prod(shape))).reshape(shape)
-            whole, name = counts, draw.key.removeprefix(table_key(""))
-            if draw.coarsening is not None:
-                whole = sum_up(draw.coarsening, counts)
-            elif name in tables and tables[name].queries:
-                whole = range_cells(tables[name], request.contract).added_up(counts)
-            found[name] = whole.reshape(-1)
+            whole = counts if draw.coarsening is None else sum_up(draw.coarsening, counts)
+            found[draw.key.removeprefix(table_key(""))] = whole.reshape(-1)
     return found

@@ -162,12 +162,3 @@ class NothingPossible(SudareError):
         what: str = "the declared impossible combinations (and the evidence) exclude every row: drop one of them",
     ) -> None:
         super().__init__(what)
-
-
-class TooManyRanges(SudareError, ValueError):
-    """Ranges over too many cells; nothing was planned."""
-
-    exit_code = 2
-
-    def __init__(self, found: str, allowed: str, remedy: str) -> None:
-        super().__init__(f"product.tables: found {found}\n  allowed: {allowed}\n  do: {remedy}")

@@ -23,17 +23,14 @@ length falls most. Deviation: the spending is fixed beforehand, not fitted, so t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.message import message
-from privacy.accounting.amounts import PICO
-from privacy.accounting.events import CountNoise, DiscreteGaussian
-from privacy.arrays import Floats, Numbers
+from privacy.accounting.events import CountNoise
+from privacy.arrays import Numbers
 from privacy.marginals.count_noise import half_width
 from privacy.refine.simplex import over_chunks
 
@@ -94,34 +91,6 @@ def count_intervals(noisy: NDArray[np.int64], event: CountNoise) -> Intervals:
 
     over_chunks(fill, values.size)
     return Intervals(lower.reshape(noisy.shape), upper.reshape(noisy.shape))
-
-
-@dataclass(frozen=True, eq=False)
-class RowNoise:
-    """Variance and interval of every row of a table.
-
-    Args:
-        variances: of each row, shape of the table [rows²].
-        half_widths: 95 % of a row's noise lies within plus or minus this, same shape [rows].
-    """
-
-    variances: Floats
-    half_widths: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, variances: Floats) -> RowNoise:
-        """Return the noise of rows that is nearly normal with these variances, as discrete Gaussian noise."""
-        known, place = np.unique(variances, return_inverse=True)
-        widths = [
-            half_width(DiscreteGaussian(Fraction(ceil(Fraction(each) * PICO), PICO), (1,)), CONFIDENCE)
-            for each in known.tolist()
-        ]
-        return cls(variances, np.array(widths, dtype=np.int64)[place].reshape(variances.shape))
-
-
-def row_intervals(noisy: NDArray[np.int64], rows: RowNoise) -> Intervals:
-    """Return the same where the noise differs from row to row."""
-    return Intervals(noisy - rows.half_widths, noisy + rows.half_widths)
 
 
 def noise_intervals(noisy: NDArray[np.int64], event: CountNoise) -> Intervals:

@@ -27,11 +27,9 @@ from privacy.marginals.count_noise import variance
 from privacy.marginals.suppression import Threshold
 from privacy.refine.intervals import (
     Intervals,
-    RowNoise,
     count_intervals,
     noise_intervals,
     refined_intervals,
-    row_intervals,
 )
 from privacy.refine.lambda_choice import choose_lambda_auto
 from privacy.refine.methods import CellEvidence, Estimate, Method, estimate
@@ -244,7 +242,6 @@ def refine_table(
     ordered: tuple[int, ...],
     reference: NDArray[np.int64] | None = None,
     threshold: Threshold | None = None,
-    rows: RowNoise | None = None,
     by_columns: Floats | None = None,
 ) -> Refined:
     """Turn a noisy marginal into a table that a reader can use.
@@ -260,7 +257,6 @@ def refine_table(
         ordered: the axes, at most two, along which neighbouring cells are neighbouring values.
         reference: counts of the table in an earlier published version, same shape; where λ is chosen on one [units].
         threshold: the minimum-frequency rule under which the noisy counts were suppressed; with method "none" only.
-        rows: the noise of each row, where it differs; with method "none" only.
         by_columns: where the noise of cells is not independent, its variance by columns, as of `mix` [units²].
     Returns:
         Refined: same shape.
@@ -270,13 +266,10 @@ def refine_table(
     Privacy: post-processing; deterministic.
     """
     if terms.method == "none":
-        own = noise_intervals(noisy, event) if rows is None else row_intervals(noisy, rows)
-        raw = own.with_zeros(impossible)
+        raw = noise_intervals(noisy, event).with_zeros(impossible)
         # A structural zero is known without a draw, and so is never suppressed.
         gone = None if threshold is None else threshold.suppressed(noisy) & ~impossible
         return Refined(np.where(impossible, 0, noisy), None, (), "none", None, None, {}, raw, suppressed=gone)
-    if rows is not None:
-        raise ValueError(f"method {terms.method!r} reads cells of one noise: rows that differ go with method 'none'")
     if threshold is not None:
         raise ValueError(f"method {terms.method!r} reads all cells: a threshold goes with method 'none'")
     if total is None:

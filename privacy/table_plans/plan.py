@@ -42,7 +42,6 @@ from privacy.table_plans.split import (
 )
 
 if TYPE_CHECKING:
-    from privacy.table_plans.range_plan import RangePlan
     from privacy.table_plans.residual_plan import ResidualPlan
 
 
@@ -175,7 +174,7 @@ class TablesPlan:
     mechanism: NoiseKind
     expected_rmse: Mapping[NoiseKind, float]
     minimum_frequency: MinimumFrequency | None = None
-    residuals: ResidualPlan | RangePlan | None = None
+    residuals: ResidualPlan | None = None
     derived: tuple[PlannedDraw, ...] = ()
     optimum_ratio: float | None = None
     over_bound: bool = False
@@ -258,7 +257,7 @@ def plan_product(
     plans = {noise: _plan(product, tables, contract, noise, epsilon, delta, with_total) for noise in allowed}
     errors = {noise: plan.expected_rmse[noise] for noise, plan in plans.items()}
     best = min(plans, key=lambda noise: (errors[noise], noise != "laplace"))
-    if product.split == RESIDUALS and product.mechanism == AUTO and not any(table.queries for table in tables):
+    if product.split == RESIDUALS and product.mechanism == AUTO:
         apart = product.model_copy(update={"split": "optimal"})
         errors |= _plan(apart, tables, contract, "laplace", epsilon, delta, with_total).expected_rmse
     bound = best == "laplace" or contract.adjacency == "replace_one"
@@ -350,15 +349,15 @@ def _plan_residuals(
     spent_delta = delta_down(delta)
     spent = loss_up(best_epsilon([plan.event], Fraction(spent_delta, ATTO))[0])
 
-    def noisy(key: str, columns: Clique, event: CountNoise, cells: int, spread: float) -> PlannedDraw:
-        return PlannedDraw(key, columns, cells, Fraction(1), noise, event, spread, half_width(event, CONFIDENCE))
+    def noisy(key: str, columns: Clique, event: CountNoise, cells: int) -> PlannedDraw:
+        width = half_width(event, CONFIDENCE)
+        return PlannedDraw(key, columns, cells, Fraction(1), noise, event, variance(event), width)
 
-    draw = noisy(RESIDUALS, (), plan.event, plan.cells, variance(plan.event))
-    derived = [] if total is not None else [noisy(TOTAL_KEY, (), plan.table_noise(None), 1, plan.mean_variance(None))]
+    draw = noisy(RESIDUALS, (), plan.event, plan.cells)
+    derived = [] if total is not None else [noisy(TOTAL_KEY, (), plan.table_noise(None), 1)]
     for table in tables:
         own = table_cells(table, contract).cells(table.columns)
-        known = plan.table_noise(table), own, plan.mean_variance(table)
-        derived.append(noisy(table_key(table.name), table.columns, *known))
+        derived.append(noisy(table_key(table.name), table.columns, plan.table_noise(table), own))
     errors = {each.key: each.variance for each in derived}
     weights = [Fraction(table.weight) for table in tables]
     cells = [table_cells(table, contract).cells(table.columns) for table in tables]

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from contracts.release.tables.tables import Objective, TableSpec, TablesProduct
 from privacy.accounting.amounts import PICO
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Floats
-from privacy.marginals.count_noise import variance
 from privacy.marginals.residual_basis import Residual, column_moves, residual_event
 from privacy.marginals.residuals import (
     LEAST_BITS,
@@ -43,10 +41,6 @@ from privacy.marginals.residuals import (
 from privacy.marginals.sensitivity import GaussianNoise
 from privacy.refine.margin_spaces import bits_of
 from privacy.table_plans.split import kept_public_total
-
-if TYPE_CHECKING:
-    from privacy.marginals.ordered.strategies import RangeStrategy
-    from privacy.table_plans.range_plan import RangePlan
 
 
 @dataclass(frozen=True)
@@ -96,11 +90,6 @@ class ResidualPlan:
         return "sum" if self.least_worst is None else "max"
 
     @property
-    def queries(self) -> Mapping[str, str]:
-        """Nothing: tables of cells alone."""
-        return {}
-
-    @property
     def cells(self) -> int:
         """Numbers that are drawn."""
         return sum(each.cells for each in self.residuals)
@@ -114,14 +103,6 @@ class ResidualPlan:
         """Return the noise of every count of a table, or of the total; it costs nothing of its own."""
         columns = () if table is None else table.columns
         return DiscreteGaussian(Fraction(ceil(self._cell_variance(columns) * PICO), PICO), (1,))
-
-    def mean_variance(self, table: TableSpec | None) -> float:
-        """Return the variance of a table's counts, which all have the same, as it is drawn [rows²]."""
-        return variance(self.table_noise(table))
-
-    def row_noise(self, table: TableSpec) -> None:
-        """Return nothing: the noise of all rows is `table_noise`."""
-        return
 
     def noise_by_columns(self, table: TableSpec) -> Floats:
         """Return the variance of a table's noise in each space of `margin_spaces`, shape (2^columns,) [rows²]."""
@@ -150,7 +131,7 @@ class ResidualPlan:
         """Return the tables that follow from what was drawn."""
         return ResidualTables(self.residuals, values, total=self.public_total)
 
-    def counts(self, tables: ResidualTables, key: str, columns: Clique) -> NDArray[np.int64]:
+    def counts(self, tables: ResidualTables, columns: Clique) -> NDArray[np.int64]:
         """Return the noisy counts of a table, or the noisy total, rounded to whole rows."""
         counts: NDArray[np.int64] = np.rint(tables.table(columns, self.workload.sizes)).astype(np.int64)
         return counts
@@ -163,7 +144,7 @@ def plan_residuals(
     *,
     objective: Objective,
     public_total: int | None,
-) -> ResidualPlan | RangePlan:
+) -> ResidualPlan:
     """Plan the residuals of tables so that the weighted sum, or the largest, of all cells' squared errors is least.
 
     Args:
@@ -177,10 +158,6 @@ def plan_residuals(
         AmountRefused: a noise that cannot be drawn.
     Privacy: reads no data.
     """
-    if _ask_ranges(tables):
-        from privacy.table_plans.range_plan import plan_ranges  # few tables do
-
-        return plan_ranges(tables, contract, noise, objective=objective)
     measured = measured_residuals(tables, contract, objective=objective, public_total=public_total)
     adjacency, rows = contract.adjacency, contract.unit.max_rows_per_unit
     event = residual_event(measured.residuals, noise, adjacency=adjacency, rows_per_unit=rows)
@@ -221,25 +198,15 @@ def measured_residuals(
 
 def plan_of_draw(
     product: TablesProduct, tables: Sequence[TableSpec], contract: Contract, event: DiscreteGaussian
-) -> ResidualPlan | RangePlan:
+) -> ResidualPlan:
     """Return the plan of which a draw is known to have that event, with what that costs."""
     total = kept_public_total(product, contract)
-    if _ask_ranges(tables):
-        from privacy.table_plans.range_plan import ranges_of_draw  # as above
-
-        return ranges_of_draw(product, tables, contract, event)
     measured = measured_residuals(tables, contract, objective=product.objective, public_total=total)
     return measured.plan(_paid(event), event, contract, total)
 
 
-def drawn_residuals(
-    product: TablesProduct, tables: Sequence[TableSpec], contract: Contract
-) -> tuple[Residual, ...] | tuple[RangeStrategy, ...]:
+def drawn_residuals(product: TablesProduct, tables: Sequence[TableSpec], contract: Contract) -> tuple[Residual, ...]:
     """Return what a product has measured."""
-    if _ask_ranges(tables):
-        from privacy.table_plans.range_plan import measured_ranges  # as above
-
-        return measured_ranges(tables, contract, objective=product.objective).residuals
     total = kept_public_total(product, contract)
     return measured_residuals(tables, contract, objective=product.objective, public_total=total).residuals
 
@@ -247,7 +214,3 @@ def drawn_residuals(
 def _paid(event: DiscreteGaussian) -> GaussianNoise:
     """Return what a draw of an event costs."""
     return GaussianNoise(Fraction(sum(move * move for move in event.moves)) / (2 * event.sigma_squared))
-
-
-def _ask_ranges(tables: Sequence[TableSpec]) -> bool:
-    return any(table.queries for table in tables)

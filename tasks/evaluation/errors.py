@@ -24,7 +24,6 @@ from contracts.domains.value_sql import identifier, literal
 from contracts.errors import Finding, Refused, SpecRefused
 from contracts.release.statistics import COUNT, EFFECTIVE_SIZE, REFINED, StatisticsProduct, StatisticsTable
 from contracts.release.tables.levels import Level, table_cells
-from contracts.release.tables.range_cells import RangeCells
 from contracts.release.tables.tables import TableSpec
 from privacy.arrays import Floats
 from privacy.evaluation.cells import EncodedRows
@@ -319,7 +318,7 @@ def _marginal_errors(
     table: PrivateTable,
     published: PublishedCells,
     spec: TableSpec,
-    cells: Contract | Level | RangeCells,
+    cells: Contract | Level,
     memory_limit: str,
 ) -> CellErrors:
     """Count the exact rows of the cells of one table."""
@@ -327,12 +326,6 @@ def _marginal_errors(
     found, rows = counted_codes(table, names, memory_limit)
     if isinstance(cells, Level):
         found = [np.asarray(cells.column(name).codes)[codes] for name, codes in zip(names, found, strict=True)]
-    elif isinstance(cells, RangeCells):
-        counts = np.zeros(cells.contract.shape(names), dtype=np.int64)
-        np.add.at(counts, tuple(found), rows)
-        rows = cells.added_up(counts)
-        found = list(np.indices(rows.shape).reshape(len(names), -1))
-        rows = rows.reshape(-1)
     return errors_of_cells(found, rows, published, names, cells)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from contracts.contract.contract import Contract
 from contracts.release.spec import ReleaseSpec
-from contracts.release.tables.tables import TableSpec
 from privacy.classifiers.trainer import ClassificationTask, trainer
 from privacy.evaluation.seen_releases import SeenModel, SeenRows, SeenTable, SeenTables
 from privacy.generators.calibration import FittedPlan, generator, whole_fitter
@@ -32,10 +31,8 @@ MOST_SAMPLED: Final = 4_096
 def seen_tables(
     spec: ReleaseSpec, contract: Contract, plan: TablesPlan, grant: Grant, part: PrivateTable, advance: FitProgress
 ) -> SeenTables:
-    """Measure and refine; of sparse tables, and of those with bins or queries of their own, nothing is looked at."""
+    """Measure and refine; of sparse tables, and of those with bins of their own, nothing is looked at."""
     names = tuple(column.name for column in contract.columns)
-    # As many prefixes as cells are of the same shape, and are no counts of cells.
-    ranges = {each.name for each in spec.tables_product.tables if isinstance(each, TableSpec) and each.queries}
     measured = measure_counts(grant, plan, SnapshotCounts(part, contract))
     return SeenTables(
         tuple(
@@ -45,9 +42,7 @@ def seen_tables(
                 table.measurement.variance,
             )
             for table in refine(spec.tables_product, plan, contract, measured)
-            if isinstance(table, DenseTable)
-            and table.refined.values.shape == contract.shape(table.columns)
-            and table.name not in ranges
+            if isinstance(table, DenseTable) and table.refined.values.shape == contract.shape(table.columns)
         )
     )
 

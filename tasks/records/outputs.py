@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from privacy.accounting.events import PrivacyEvent
     from privacy.classifiers.classifier import ClassifierModel
     from privacy.generators.generator import Fitted, Model
-    from privacy.grant.queries.strategies import StrategyMeasurement
     from privacy.marginals.portable import PostProcessingSeed
     from privacy.refine.tables import Refined, RefinedCells
     from privacy.statistics.clips import FoundClip
@@ -123,7 +122,7 @@ class ReleasedSparseTable:
 
 ReleasedTable = DenseTable | ReleasedSparseTable
 TableMeasurement = Measurement | SparseMeasurement
-DrawnTables: TypeAlias = "TableMeasurement | ResidualMeasurement | StrategyMeasurement"
+DrawnTables: TypeAlias = "TableMeasurement | ResidualMeasurement"
 """What a release of tables draws, and the noisy tables that follow from residuals."""
 RowsFrom = Literal["estimated", "public", "declared"]
 

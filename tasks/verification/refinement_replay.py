@@ -24,7 +24,6 @@ from privacy.accounting.events import CountNoise
 from privacy.arrays import Floats
 from privacy.marginals.count_noise import half_width, variance
 from privacy.refine.consistency import KnownTotal, MeasuredTable, measured_tree, refine_together, refine_tree
-from privacy.refine.intervals import RowNoise
 from privacy.refine.tables import Chosen, NoisySum, Refined, RefinedCells, average_variance, refine_table, total_kind
 from tasks.records.model.version_statements import ChosenStatement, Replay, TableStatement
 from tasks.records.strict_json import printable
@@ -100,18 +99,15 @@ def uncertainty_columns(
     event: CountNoise,
     impossible: NDArray[np.bool_],
     suppressed: NDArray[np.bool_] | None = None,
-    rows: RowNoise | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return what must stand beside the noisy values, one value a row.
 
-    Variance, 95 % interval, structural zeros; under a minimum-frequency rule also which cells are suppressed. Where
-    the noise differs from row to row, `rows` has it.
+    Variance, 95 % interval, structural zeros; under a minimum-frequency rule also which cells are suppressed.
     """
-    width: Any = half_width(event, CONFIDENCE) if rows is None else rows.half_widths.reshape(-1)
-    spread = np.full(noisy.size, variance(event)) if rows is None else rows.variances.reshape(-1)
+    width = half_width(event, CONFIDENCE)
     return {
         **({} if suppressed is None else {"suppressed": suppressed}),
-        "variance": spread,
+        "variance": np.full(noisy.size, variance(event)),
         "lower": noisy - width,
         "upper": noisy + width,
         "structural_zero": impossible.reshape(-1),
@@ -126,7 +122,6 @@ def refined_again(
     total: int | NoisySum | None,
     events: Sequence[CountNoise],
     reference: NDArray[np.int64] | None = None,
-    rows: RowNoise | None = None,
     by_columns: Floats | None = None,
 ) -> Refined:
     """Refine a table again as the product says, and choose again what the product leaves to the noisy values.
@@ -140,7 +135,6 @@ def refined_again(
             of noisy sums, which tables keep only where they gain [units].
         events: the noise of each.
         reference: counts of the table in the version on which λ is chosen, if there is one [units].
-        rows: the noise of each row, where it differs.
         by_columns: of noise that is not independent from cell to cell, as `refine_table` takes it.
     Returns:
         Refined: in the shape of the table, with its levels.
@@ -165,7 +159,6 @@ def refined_again(
                 ordered=cells.ordered_axes(table.columns),
                 reference=reference,
                 threshold=meaning.threshold(events[-1]),
-                rows=rows,
                 by_columns=by_columns,
             )
         except (ArithmeticError, IndexError) as error:  # values that no run has, on the way through a search

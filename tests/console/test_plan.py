@@ -119,19 +119,19 @@ def test_a_plan_needs_no_workspace(
 def test_a_plan_names_the_engine_that_counts(
     shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No row is read here, so DuckDB needs nothing; the server is not asked."""
+    """No row is read here, so DuckDB needs nothing; Spark is not asked."""
     monkeypatch.chdir(tmp_path)
     text = (shared.adult / "tables.yaml").read_text()
-    where = "source: {path: 'postgresql://db.example/clinic', table: people, engine: postgresql}"
+    where = "source: {path: adult.parquet, engine: spark}"
     changed, times = re.subn(r"^source:.*$", where, text, flags=re.MULTILINE)
     assert times == 1
     spec = shared.adult / "counted-there.yaml"
     spec.write_text(changed)
     said = " ".join(typed("plan", str(spec)).out.split())
-    assert "and what PostgreSQL needs, where it counts the rows" in said
-    assert "what counting in PostgreSQL takes" in said
+    assert "and what Spark needs, where it counts the rows" in said
+    assert "what counting in Spark takes" in said
     assert "DuckDB" not in said
-    assert typed("plan", str(spec), "--json").json["engine"] == "postgresql"
+    assert typed("plan", str(spec), "--json").json["engine"] == "spark"
     here = " ".join(typed("plan", str(shared.adult / "tables.yaml")).out.split())
     assert "DuckDB may use to read the data" in here
 

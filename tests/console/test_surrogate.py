@@ -50,26 +50,6 @@ def test_errors_of_a_stand_in_are_those_of_the_noise_and_nothing_is_charged(
         assert ([state.remaining for state in ledger.accounts()], len(ledger.charges())) == before
 
 
-@pytest.mark.stat
-def test_ranges_of_a_stand_in_are_held_against_its_ranges(place: Place, typed: Typed, older: Path) -> None:
-    """A prefix is off by its noise, not by what lies in the cells before it; and it is named by its ends.
-
-    Prefixes of 16,000 rows differ from the counts of single cells by thousands. Of 75 errors of a
-    standard deviation below 100 rows the root mean square passes 1,000 with a probability below 10^-20.
-    """
-    tables = "  tables:\n    - {columns: [age], queries: prefix}\n"
-    spec = place.spec("ranges")
-    head = spec.read_text().partition("product:")[0]
-    product = f"product:\n  kind: tables\n  mechanism: gaussian\n  split: residuals\n{tables}"
-    spec.write_text(f"{head.replace('delta: 0', 'delta: 1e-9')}{product}publish: {{to: releases/}}\n")
-    said = typed("plan", str(spec), "--surrogate", str(older), *BECAUSE, "--json", at=place.workspace)
-    assert said.code == 0, said.err
-    told = said.json["surrogate"]
-    assert all(each["rmse"] < 1000 for each in told["errors"])
-    assert max(each["rows"] for each in told["cells"]) > 16_000
-    assert any("to" in each["labels"][0] for each in told["cells"])
-
-
 def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Path) -> None:
     """A file that the ledger has bound, and a stand-in without a reason or without a file."""
     spec = place.spec("confidential")

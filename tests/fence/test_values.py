@@ -43,7 +43,6 @@ from tests.tasks.products.synthetic import test_linear_decoder_version as linear
 from tests.tasks.products.tables import test_binned_tables as binned
 from tests.tasks.products.tables import test_many_tables as many
 from tests.tasks.products.tables import test_minimum_frequency as minimum_frequency
-from tests.tasks.products.tables import test_range_release as ranges
 from tests.tasks.products.tables import test_reference_version as reference
 from tests.tasks.products.tables import test_residual_release as residuals
 from tests.tasks.verification import test_chosen_quantile_versions as choices
@@ -90,7 +89,6 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "tables-named-levels": hierarchies.nested,
     "tables-binned": binned.scenario,
     "tables-residuals": residuals.scenario,
-    "tables-ranges": ranges.scenario,
     "tables-many-optimal": many.many_tables,
     "tables-minimum-frequency": minimum_frequency.suppressing,
     "spine": spines.without_totals,

@@ -37,7 +37,6 @@ from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query, Relation
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
-from privacy.grant.queries.strategies import StrategyQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
 from privacy.grant.queries.votes import VoteQuery
@@ -114,10 +113,6 @@ CASES = {
     "tables total": tables("mechanism: gaussian, tables: [[ward], [age]], total: invariant", **TOTAL),
     "residuals": tables(
         "mechanism: gaussian, split: residuals, tables: [[ward, floor], [floor, insured]]", asks=ResidualQuery
-    ),
-    "strategies": tables(
-        "mechanism: gaussian, split: residuals, tables: [{columns: [ward, age], queries: {age: prefix}}]",
-        asks=StrategyQuery,
     ),
     "sparse": tables(
         "mechanism: laplace, tables: [{columns: [ward, floor, age], form: sparse}]", asks=SparseMarginalQuery

@@ -1,4 +1,4 @@
-"""Rows of one table that are not the contract's cells: coarser ones by `bins:`, ranges of cells by `queries:`.
+"""Rows of one table that are coarser than the contract's cells, by `bins:`.
 
 Bins are unions of cells that the contract declares.
 
@@ -9,15 +9,6 @@ Bins are unions of cells that the contract declares.
 
 Bins of numbers cover the column's bounds, and none of them cuts a cell of the contract. A cell for missing values
 stays by itself, but where groups name it.
-
-    queries:
-      age: prefix           # from the first cell up to each cell
-      hours: range          # from each cell up to each later one
-      day: hierarchy        # blocks of 1, 2, 4, ... neighbouring cells
-      wage: identity        # each cell by itself, as without `queries`, but planned with the others
-
-A table of one column may write the word alone. Which ranges these are on a contract is for `range_cells`, and a cell
-for missing values stays by itself there too.
 """
 
 from __future__ import annotations
@@ -28,7 +19,7 @@ from dataclasses import dataclass
 from inspect import getdoc
 from itertools import pairwise
 from math import prod
-from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import BeforeValidator, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -348,13 +339,11 @@ def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[GroupingSteps
             problems.append(Problem(found, "two columns of numbers in bins", remedy, ("hierarchy", "quadtree")))
     if problems:
         return [], problems
-    longest = max(ordered_cells(column) for column in columns)
+    longest = max(_value_cells(column) for column in columns)
     most = max(0, (longest - 1).bit_length() - 1)
     depth = most if hierarchy.levels is None else hierarchy.levels - 1
     if not 1 <= depth <= most:
-        found = (
-            f"{depth + 1} levels for a mesh of {' x '.join(str(ordered_cells(column)) for column in columns)} bins"
-        )
+        found = f"{depth + 1} levels for a mesh of {' x '.join(str(_value_cells(column)) for column in columns)} bins"
         allowed = f"2 to {most + 1} levels" if most else "a mesh with more than 2 bins in one direction"
         return [], [Problem(found, allowed, "the coarsest level has more than one block", ("hierarchy", "levels"))]
     return [
@@ -363,14 +352,14 @@ def mesh(hierarchy: Hierarchy, columns: Sequence[Column]) -> tuple[GroupingSteps
     ], []
 
 
-def ordered_cells(column: Column) -> int:
+def _value_cells(column: Column) -> int:
     """Count the cells of an ordered column, without the one for nulls."""
     return column.size - (1 if column.domain.nulls.policy == "category" else 0)
 
 
 def _blocks(column: Column, level: int) -> GroupingAxis:
     """Join 2^level neighbouring bins; a cell for nulls stays by itself."""
-    count = ordered_cells(column)
+    count = _value_cells(column)
     codes = [bin_ >> level for bin_ in range(count)]
     ends = [(block << level, min(((block + 1) << level) - 1, count - 1)) for block in range(codes[-1] + 1)]
     labels = [str(column.domain.block_label(first, last)) for first, last in ends]
@@ -551,17 +540,17 @@ def joined_axis(column: Column, firsts: Sequence[int]) -> GroupingAxis:
     bins = len(column.domain.axis)
     codes = [bisect_right(firsts, code) - 1 for code in range(bins)]
     ends = pairwise([*firsts, bins])
-    labels = [range_label(column, column.labels, first, end - 1) for first, end in ends]
+    labels = [_joined_label(column, first, end - 1) for first, end in ends]
     if column.size > bins:
         return GroupingAxis((*labels, NULL_LABEL), (*codes, len(labels)))
     return GroupingAxis(tuple(labels), tuple(codes))
 
 
-def range_label(column: Column, labels: Sequence[str], first: int, last: int) -> str:
-    """Name a range as the contract names its cells: by the ends of numbers, or by its first and last label."""
+def _joined_label(column: Column, first: int, last: int) -> str:
+    """Name joined bins as the contract names its cells: by the ends of numbers, or by the first and last label."""
     if first == last:
-        return labels[first]
-    return column.domain.block_label(first, last) or f"{labels[first]} to {labels[last]}"
+        return column.labels[first]
+    return column.domain.block_label(first, last) or f"{column.labels[first]} to {column.labels[last]}"
 
 
 def _plain(node: YamlNode) -> Any:
@@ -569,63 +558,3 @@ def _plain(node: YamlNode) -> Any:
     if node.entries is not None:
         return {key: _plain(value) for key, (_, value) in node.entries.items()}
     return [_plain(item) for item in node.items] if node.items is not None else node.text
-
-
-QueryKind = Literal["prefix", "range", "hierarchy", "identity"]
-KINDS: Final[tuple[QueryKind, ...]] = get_args(QueryKind)
-
-
-class ColumnQueries(Frozen):
-    """The queries over one column."""
-
-    column: Label
-    kind: QueryKind
-
-    @property
-    def words(self) -> str:
-        """The column and its queries, as people read them."""
-        return f"{self.column}: {self.kind}"
-
-
-def _as_queries(written: Any) -> Any:
-    """Read {COLUMN: KIND, ...}; what was read already stays what it is."""
-    if isinstance(written, list | tuple):
-        return tuple(written)
-    if not isinstance(written, dict) or not written:
-        remedy = "write queries: {age: prefix}"
-        refuse([Problem(show(written), "a mapping of column: " + ", ".join(KINDS), remedy)])
-    problems = [
-        Problem(show(kind), word_list(KINDS), nearest(str(kind), KINDS), (name,))
-        for name, kind in written.items()
-        if kind not in KINDS
-    ]
-    if problems:
-        refuse(problems)
-    return tuple({"column": name, "kind": kind} for name, kind in written.items())
-
-
-def written_queries(written: Any, columns: Any) -> Any:
-    """Write a word alone as the queries of the one column that a table has."""
-    if not isinstance(written, str):
-        return written
-    if not isinstance(columns, list | tuple) or len(columns) != 1:
-        remedy = f"say of which column: {{COLUMN: {written}}}"
-        refuse(
-            [Problem(f"`queries: {written}` of several columns", "a mapping of column: kind", remedy, ("queries",))]
-        )
-    return {columns[0]: written}
-
-
-_QUERY_SCHEMA: Final = {
-    "anyOf": [
-        {"type": "string", "enum": list(KINDS)},
-        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "enum": list(KINDS)}},
-    ]
-}
-TableQueries = Annotated[tuple[ColumnQueries, ...], BeforeValidator(_as_queries), WithJsonSchema(_QUERY_SCHEMA)]
-
-
-def default_name(columns: Sequence[Any], queries: Any) -> str:
-    """Name a table after its columns, and after the queries over them."""
-    asked = queries if isinstance(queries, dict) else {}
-    return "_x_".join(f"{name}_{asked[name]}" if name in asked else str(name) for name in columns)

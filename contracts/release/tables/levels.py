@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contracts.release.tables.range_cells import RangeCells
-
 BINS: Final = "bins"
 """The name of the resolution of a table with bins; it is its only one."""
 MOST_COUNTED: Final = 2**24
@@ -119,25 +117,16 @@ def levels_of(table: TableSpec, contract: Contract) -> tuple[Level, ...]:
 
 
 def level_problems(table: TableSpec, contract: Contract) -> list[Problem]:
-    """List what in a table's hierarchy, bins or queries does not fit the contract; `at` is below the table."""
-    problems = _resolved(table, contract)[1] + _binned(table, contract)[1]
-    if not table.queries:
-        return problems
-    from contracts.release.tables.range_cells import query_problems  # as below
-
-    return problems + query_problems(table, contract)
+    """List what in a table's hierarchy or bins does not fit the contract; `at` is below the table."""
+    return _resolved(table, contract)[1] + _binned(table, contract)[1]
 
 
-def table_cells(table: TableSpec, contract: Contract) -> Contract | Level | RangeCells:
-    """Return the cells of a table: the contract's, coarser ones with `bins`, or ranges with `queries`.
+def table_cells(table: TableSpec, contract: Contract) -> Contract | Level:
+    """Return the cells of a table: the contract's, or coarser ones with `bins`.
 
     Raises:
         ValueError: the bins do not fit the contract; `level_problems` says where.
     """
-    if table.queries:
-        from contracts.release.tables.range_cells import range_cells  # few tables have them
-
-        return range_cells(table, contract)
     level, problems = _binned(table, contract)
     if problems:
         raise ValueError(f"table {table.name!r}: found {problems[0].found}, allowed {problems[0].allowed}")

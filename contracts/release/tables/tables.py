@@ -60,11 +60,8 @@ from contracts.release.product import (
 from contracts.release.tables.hierarchy import (
     Hierarchy,
     TableBins,
-    TableQueries,
-    default_name,
     hierarchy_schema,
     written_form,
-    written_queries,
 )
 
 # --- The short form for many tables, every marginal of so many columns.
@@ -255,7 +252,7 @@ class TableSpec(Frozen):
 
     With a `hierarchy` coarser tables are measured and published too, and all add up. `form` says whether it has a
     value for every cell (dense) or lists those above a threshold (sparse); where nothing is said, the size of the
-    domain decides. With `queries` its rows are ranges of its ordered columns.
+    domain decides.
     """
 
     union_tag: ClassVar[str] = "a table"
@@ -266,7 +263,6 @@ class TableSpec(Frozen):
     hierarchy: Annotated[Hierarchy | None, WithJsonSchema(hierarchy_schema())] = None
     form: TableForm | None = None
     bins: TableBins = Field(default=(), exclude_if=lambda bins: not bins)
-    queries: TableQueries = Field(default=(), exclude_if=lambda queries: not queries)
 
     @model_validator(mode="before")
     @classmethod
@@ -280,10 +276,8 @@ class TableSpec(Frozen):
         columns = written.get("columns")
         if written.get("hierarchy") is not None:
             written = {**written, "hierarchy": written_form(written["hierarchy"], columns)}
-        if written.get("queries"):
-            written = {**written, "queries": written_queries(written["queries"], columns)}
         if "name" not in written and isinstance(columns, list | tuple) and columns:
-            return {**written, "name": default_name(columns, written.get("queries"))}
+            return {**written, "name": "_x_".join(map(str, columns))}
         return written
 
     @field_validator("columns", mode="before")
@@ -414,12 +408,12 @@ class TablesProduct(ProductSpec):
     @classmethod
     def _tables_differ(cls, tables: tuple[TableEntry, ...]) -> tuple[TableEntry, ...]:
         problems = [] if tables else [Problem("no tables", "at least one table")]
-        cliques: dict[tuple[frozenset[str], TableBins, TableQueries], int] = {}
+        cliques: dict[tuple[frozenset[str], TableBins], int] = {}
         names = []
         for place, table in enumerate(tables):
             if isinstance(table, AllMarginals):
                 continue
-            first = cliques.setdefault((frozenset(table.columns), table.bins, table.queries), place)
+            first = cliques.setdefault((frozenset(table.columns), table.bins), place)
             if first != place:
                 found, remedy = f"the columns of table {first} again", "drop it: it would be paid for twice"
                 problems.append(Problem(found, "each set of columns once", remedy, (place,)))
@@ -434,25 +428,12 @@ class TablesProduct(ProductSpec):
     def _method_has_its_tables(self) -> TablesProduct:
         """Refuse a method that no table would be refined by, `hierarchy` without one, and what residuals exclude."""
         if self.split == RESIDUALS:
-            pass  # few releases have them
-
             check_residuals(
-                self.mechanism,
-                self.tables,
-                method=self.refine.method,
-                consistent=self.refine.consistent,
-                keeps_total=self.keeps_total,
-                rule=self.minimum_frequency,
+                self.mechanism, self.tables, consistent=self.refine.consistent, rule=self.minimum_frequency
             )
         elif self.objective == "max":
             found, remedy = f"objective max with split {self.split}", "add `split: residuals`, or drop the objective"
             refuse([Problem(found, "objective sum, or split residuals", remedy, ("objective",))])
-        asked = [place for place, each in enumerate(self.tables) if getattr(each, "queries", ())]
-        if asked and self.split != RESIDUALS:
-            found, remedy = f"`queries` with split {self.split}", "add `split: residuals`, `mechanism: gaussian`"
-            refuse(
-                [Problem(found, "split residuals, which measures ranges", remedy, ("tables", asked[0], "queries"))]
-            )
         flat = [each for each in self.tables if not isinstance(each, TableSpec) or each.hierarchy is None]
         if self.refine.consistent and len(flat) < len(self.tables):
             found, allowed = "`consistent: true` with a table that has a `hierarchy`", "one of the two in a release"
@@ -539,7 +520,7 @@ def expand(product: TablesProduct, columns: Sequence[str]) -> tuple[tuple[Placed
         tuple: each table with the number of its entry, and what keeps an entry from being written out (`at` begins
         with the entry's number).
     """
-    whole = (entry for entry in product.tables if isinstance(entry, TableSpec) and not (entry.bins or entry.queries))
+    whole = (entry for entry in product.tables if isinstance(entry, TableSpec) and not entry.bins)
     taken = {frozenset(entry.columns) for entry in whole}
     placed: list[Placed] = []
     problems: list[Problem] = []
@@ -718,15 +699,7 @@ NOISES: Final = ("auto", "gaussian")
 """Mechanisms whose noise may be Gaussian."""
 
 
-def check_residuals(
-    mechanism: str,
-    tables: Sequence[object],
-    *,
-    method: str,
-    consistent: bool,
-    keeps_total: bool,
-    rule: object | None,
-) -> None:
+def check_residuals(mechanism: str, tables: Sequence[object], *, consistent: bool, rule: object | None) -> None:
     """Refuse what does not go with `split: residuals`.
 
     Noise is Gaussian: the least error is known for it alone. Every table is of the contract's own cells, since
@@ -735,9 +708,7 @@ def check_residuals(
     Args:
         mechanism: of the product.
         tables: its entries.
-        method: by which tables are refined.
         consistent: whether tables are refined together.
-        keeps_total: whether a declared total is kept.
         rule: the minimum-frequency rule, if there is one.
     Raises:
         PydanticCustomError: with every problem.
@@ -751,13 +722,6 @@ def check_residuals(
         problems.append(
             Problem(found, "another split: residuals tell of small counts", remedy, ("minimum_frequency",))
         )
-    asked = [(place, table) for place, table in enumerate(tables) if getattr(table, "queries", ())]
-    if asked and method != "none":
-        found, remedy = f"method {method} with tables with `queries`", "drop `refine:`: ranges overlap"
-        problems.append(Problem(found, "method none: answers as they were measured", remedy, ("refine", "method")))
-    if asked and keeps_total:
-        found, remedy = "total invariant with tables with `queries`", "write `total: noisy`, or drop the queries"
-        problems.append(Problem(found, "a total that is measured with the ranges", remedy, ("total",)))
     if consistent:
         found, remedy = (
             "`consistent: true` with split residuals",

@@ -22,7 +22,6 @@ from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import Query
 from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
-from privacy.grant.queries.strategies import StrategyQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.training import TrainingQuery
 from privacy.grant.queries.votes import VoteQuery
@@ -32,7 +31,6 @@ BUILT_IN: Final[tuple[type[Query[Any]], ...]] = (
     MarginalQuery,
     SparseMarginalQuery,
     ResidualQuery,
-    StrategyQuery,
     SumQuery,
     CellSumQuery,
     KeyQuery,

@@ -10,11 +10,10 @@ from contracts.contract.column import Cells
 from contracts.release.tables.levels import level_name, table_cells
 from contracts.release.tables.tables import tables_of
 from privacy.grant.measurement import Measurement, ResidualMeasurement, SparseMeasurement
-from privacy.grant.queries.strategies import StrategyMeasurement
 from privacy.table_plans.plan import TOTAL_KEY
 from tasks.products.product_kind import Making, MakingStep
 from tasks.products.tables.table_measurement import measure
-from tasks.products.tables.table_refinement import refine, row_noise
+from tasks.products.tables.table_refinement import refine
 from tasks.records.facts import Outputs, RunFacts
 from tasks.records.files.tidy_tables import WrittenFile, write_data, write_measurement, write_sparse_measurement
 from tasks.records.files.write import write_parts, write_residuals
@@ -61,10 +60,7 @@ class TablesMaking:
             if isinstance(measurement, SparseMeasurement):
                 files.append(write_sparse_measurement(measurement, name, width, facts.contract, folder, marks=marks))
             else:
-                rows = row_noise(facts.tables_plan, specified.get(name))
-                files.append(write_measurement(measurement, name, width, cells, folder, marks=marks, rows=rows))
-        measured = (
-            each for each in facts.measurements if isinstance(each, ResidualMeasurement | StrategyMeasurement)
-        )
+                files.append(write_measurement(measurement, name, width, cells, folder, marks=marks))
+        measured = (each for each in facts.measurements if isinstance(each, ResidualMeasurement))
         files += [write_residuals(each, folder, marks=marks) for each in measured]
         return tuple(files)

@@ -16,7 +16,6 @@ from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.ledger.draw_files import values_digest
 from privacy.marginals.counts import Coarsening, PrivateCounts, SparseCounts
-from privacy.marginals.residual_basis import Residual
 from privacy.marginals.sensitivity import LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot import SnapshotCounts
@@ -25,8 +24,6 @@ from tasks.records.outputs import DrawnTables, TableMeasurement
 from tasks.storage.progress import step
 
 if TYPE_CHECKING:
-    from privacy.grant.queries.strategies import StrategyMeasurement
-    from privacy.table_plans.range_plan import RangePlan
     from privacy.table_plans.residual_plan import ResidualPlan
 
 logger = logging.getLogger(__name__)
@@ -88,37 +85,18 @@ def _measured(
 
 
 def _measured_by_residuals(
-    grant: Grant, plan: TablesPlan, residuals: ResidualPlan | RangePlan, counts: Handles
+    grant: Grant, plan: TablesPlan, residuals: ResidualPlan, counts: Handles
 ) -> tuple[DrawnTables, ...]:
     """Draw all residuals, counted in one scan, and make the noisy tables that follow from them."""
     with step("measure") as bar:
         handles = counts.marginals([each.columns for each in residuals.residuals])
-        drawn = _drawn_residuals(grant, residuals, handles)
+        query = ResidualQuery(handles, tuple(each.multiplier for each in residuals.residuals), residuals.noise)
+        drawn = grant.draw(query, key=RESIDUALS)
         bar.advance(0.5)
         return (drawn, *derived_tables(plan, residuals, drawn))
 
 
-def _drawn_residuals(
-    grant: Grant, plan: ResidualPlan | RangePlan, handles: tuple[PrivateCounts, ...]
-) -> ResidualMeasurement | StrategyMeasurement:
-    """Draw what a plan measures of the marginals behind handles."""
-    plain = [each for each in plan.residuals if isinstance(each, Residual)]
-    if len(plain) == len(plan.residuals):
-        query = ResidualQuery(handles, tuple(each.multiplier for each in plain), plan.noise)
-        return grant.draw(query, key=RESIDUALS)
-    from privacy.grant.queries.strategies import StrategyQuery  # few plans ask ranges
-
-    ranges = [each for each in plan.residuals if not isinstance(each, Residual)]
-    columns = tuple(len(each.residual.columns) for each in ranges)
-    matrices = tuple(each.matrix for each in ranges)
-    return grant.draw(StrategyQuery(handles, columns, matrices, plan.noise), key=RESIDUALS)
-
-
-def derived_tables(
-    plan: TablesPlan,
-    residuals: ResidualPlan | RangePlan,
-    drawn: ResidualMeasurement | StrategyMeasurement,
-) -> tuple[Measurement, ...]:
+def derived_tables(plan: TablesPlan, residuals: ResidualPlan, drawn: ResidualMeasurement) -> tuple[Measurement, ...]:
     """Return the noisy tables, and the total where it was measured, that follow from residuals. Post-processing.
 
     Args:
@@ -128,7 +106,7 @@ def derived_tables(
     """
     known, made = residuals.tables(drawn.values), []
     for each in plan.derived:
-        counts = residuals.counts(known, each.key, each.clique)  # type: ignore[arg-type]
+        counts = residuals.counts(known, each.clique)
         digest = values_digest(counts)
         made.append(Measurement(each.key, each.clique, counts, each.event, each.variance, drawn.number, digest))
     return tuple(made)

@@ -16,7 +16,6 @@ from contracts.release.tables.tables import tables_of
 from privacy.arrays import Floats
 from privacy.grant.measurement import Measurement, SparseMeasurement
 from privacy.refine.consistency import KnownTotal, MeasuredTable, measured_tree, refine_together, refine_tree
-from privacy.refine.intervals import RowNoise
 from privacy.refine.tables import refine_sparse_table, refine_table
 from privacy.table_plans.plan import TablesPlan, table_key
 from tasks.records.outputs import (
@@ -65,17 +64,11 @@ def refine(
                 tables.append(_refined_levels(product, table, contract, drawn, totals.kept))
             else:
                 reference = None if earlier is None else earlier.counts[table.name]
-                rows = row_noise(plan, table)
                 by_columns = None if plan.residuals is None else plan.residuals.noise_by_columns(table)
-                tables.append(_refined(product, table, contract, drawn, totals, reference, rows, by_columns))
+                tables.append(_refined(product, table, contract, drawn, totals, reference, by_columns))
             bar.advance(number / len(specified))
     logger.info("refined %d tables by %s", len(tables), product.refine.method)
     return tuple(tables)
-
-
-def row_noise(plan: TablesPlan, table: TableSpec | None) -> RowNoise | None:
-    """Return the noise of each row of a table, where it differs from row to row."""
-    return None if table is None or plan.residuals is None else plan.residuals.row_noise(table)
 
 
 def _refined_together(
@@ -114,7 +107,6 @@ def _refined(
     drawn: Mapping[str, TableMeasurement],
     totals: Totals,
     reference: NDArray[np.int64] | None,
-    rows: RowNoise | None,
     by_columns: Floats | None,
 ) -> ReleasedTable:
     """Refine a table that was measured at one resolution."""
@@ -134,7 +126,6 @@ def _refined(
         ordered=table_cells(table, contract).ordered_axes(table.columns),
         reference=reference,
         threshold=measurement.threshold,
-        rows=rows,
         by_columns=by_columns,
     )
     return DenseTable(table.name, table.columns, measurement, refined)

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from contracts.contract.labels import DescribedCells, Formulas
     from contracts.release.spec import Publish
     from contracts.release.tables.tables import TableForm
-    from privacy.arrays import Floats
     from privacy.grant.measurement import Measurement, SparseMeasurement
-    from privacy.refine.intervals import RowNoise
     from tasks.records.outputs import ReleasedTable
 
 DATA, MEASUREMENTS = "data", "measurements"
@@ -119,7 +117,6 @@ def write_measurement(
     *,
     marks: Mapping[str, str],
     suppressed: NDArray[np.bool_] | None = None,
-    rows: RowNoise | None = None,
 ) -> WrittenFile:
     """Write a raw noisy marginal to `measurements/`, with its variance and its 95 % interval.
 
@@ -131,12 +128,10 @@ def write_measurement(
         folder: the version's folder.
         marks: what the file says about where it comes from.
         suppressed: the cells that a minimum-frequency rule suppressed, where the measurement does not say so itself.
-        rows: the noise of each row, where it differs.
     Privacy: released values only.
     """
     impossible = cells.impossible(measurement.clique)
-    spread, width = (measurement.variance, half_width) if rows is None else (rows.variances, rows.half_widths)
-    values = _measured(measurement.values, spread, width, impossible)
+    values = _measured(measurement.values, measurement.variance, half_width, impossible)
     if measurement.threshold is not None:
         suppressed = measurement.threshold.suppressed(measurement.values)
     if suppressed is not None:
@@ -164,10 +159,7 @@ def write_sparse_measurement(
 
 
 def _measured(
-    noisy: NDArray[np.int64],
-    variance: float | Floats,
-    half_width: int | NDArray[np.int64],
-    impossible: NDArray[np.bool_],
+    noisy: NDArray[np.int64], variance: float, half_width: int, impossible: NDArray[np.bool_]
 ) -> ColumnValues:
     """Put variance, 95 % interval and structural zeros beside noisy counts."""
     return {

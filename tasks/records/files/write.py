@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from contracts.canonical import canonical_json
 from contracts.contract.decoding import Decoded, DecodedForm
-from contracts.contract.impossible_cells import Clique
 from privacy.grant.measurement import ResidualMeasurement
-from privacy.grant.queries.strategies import StrategyMeasurement
+from privacy.marginals.residual_basis import Residual
 from tasks.records.files import part_names
 from tasks.records.files.part_names import part_name
 from tasks.records.files.tidy_tables import MEASUREMENTS, WrittenFile, index_type, written
@@ -33,28 +32,12 @@ RESIDUAL_COLUMNS: Final = {
 """The file's columns, and what they mean."""
 
 
-class MeasuredResidual(Protocol):
-    """A residual by cells, or by rows of a strategy over its ordered columns."""
-
-    @property
-    def columns(self) -> Clique:
-        """The columns that it is of."""
-
-    @property
-    def cells(self) -> int:
-        """How many numbers were drawn."""
-
-    @property
-    def multiplier(self) -> int:
-        """What each number was multiplied by."""
-
-
-def residual_labels(residuals: Sequence[MeasuredResidual]) -> list[str]:
+def residual_labels(residuals: Sequence[Residual]) -> list[str]:
     """Return what names each residual in the file: its columns as a JSON list."""
     return [canonical_json(list(each.columns)).decode() for each in residuals]
 
 
-def residual_rows(residuals: Sequence[MeasuredResidual]) -> dict[str, NDArray[np.int64]]:
+def residual_rows(residuals: Sequence[Residual]) -> dict[str, NDArray[np.int64]]:
     """Return what stands beside the noisy numbers: which residual, which cell, its multiplier; one value a row."""
     places = np.repeat(np.arange(len(residuals)), [each.cells for each in residuals])
     cells = np.concatenate([np.arange(each.cells) for each in residuals])
@@ -62,9 +45,7 @@ def residual_rows(residuals: Sequence[MeasuredResidual]) -> dict[str, NDArray[np
     return {"columns": places, "cell": cells, "multiplier": multipliers[places]}
 
 
-def write_residuals(
-    measurement: ResidualMeasurement | StrategyMeasurement, folder: Path, *, marks: Mapping[str, str]
-) -> WrittenFile:
+def write_residuals(measurement: ResidualMeasurement, folder: Path, *, marks: Mapping[str, str]) -> WrittenFile:
     """Write what the grant drew.
 
     Args:

@@ -17,7 +17,6 @@ from contracts.contract.contract import NULL_LABEL, Contract
 from contracts.contract.labels import DescribedCells
 from contracts.message import joined, message
 from contracts.release.tables.levels import level_name
-from contracts.release.tables.range_cells import RangeCells
 from privacy.accounting.events import DiscreteLaplace
 from privacy.refine.sparse_depth import expected_false_hits
 from tasks.records.charts import charts
@@ -290,16 +289,9 @@ def cells_words(contract: DescribedCells, columns: Sequence[str]) -> str:
     number = f"{contract.cells(columns):,}"
     if not columns:
         return message("one cell: all rows together")
-    if len(columns) == 1 and not isinstance(contract, RangeCells):
+    if len(columns) == 1:
         return message("{number} cells, one for each value of {name}", number=number, name=columns[0])
     sizes = joined(f"{name} ({contract.column(name).size})" for name in columns)
-    if isinstance(contract, RangeCells):
-        return message(
-            "{number} rows: every combination of {names}. Ranges of {asked} overlap, so that rows do not add up",
-            number=number,
-            names=sizes,
-            asked=joined(contract.asked),
-        )
     return message("{number} cells: every combination of {names}", number=number, names=sizes)
 
 
@@ -307,9 +299,8 @@ def _facts(table: PublishedCounts, contract: DescribedCells) -> list[tuple[str, 
     """Count what is released: cells that are zero, larger than their noise, declared impossible."""
     refined = table.counts
     clear = int((refined > table.half_width).sum())
-    found: list[tuple[str, str]] = [(message("Cells above the reach of their noise"), f"{clear:,}")]
-    if not isinstance(contract, RangeCells):
-        found.insert(0, (message("Sum of all cells"), written(refined.sum())))
+    found: list[tuple[str, str]] = [(message("Sum of all cells"), written(refined.sum()))]
+    found.append((message("Cells above the reach of their noise"), f"{clear:,}"))
     if table.suppressed is None:
         found.append((message("Cells at zero"), f"{int((refined == 0).sum()):,}"))
     else:

@@ -153,13 +153,9 @@ def _derived(
 
 
 def published_cells(replay: Mapping[str, Any], contract: Contract) -> dict[str, DescribedCells]:
-    """Return the cells of each table of a version by its name: the contract's, or those of `bins` or `queries`."""
+    """Return the cells of each table of a version by its name: the contract's, or those of `bins`."""
     cells: dict[str, DescribedCells] = {table["name"]: contract for table in replay["tables"]}
-    if any(
-        table.get("bins") or table.get("queries")
-        for table in replay["product"].get("tables", ())
-        if isinstance(table, dict)
-    ):
+    if any(table.get("bins") for table in replay["product"].get("tables", ()) if isinstance(table, dict)):
         tables = tables_of(TablesProduct.model_validate(replay["product"]), contract)
         cells |= {table.name: table_cells(table, contract) for table in tables}
     return cells

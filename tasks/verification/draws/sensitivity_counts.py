@@ -26,17 +26,15 @@ from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLapl
 from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.grant.queries.residuals import ResidualQuery
-from privacy.marginals.blocks import TooManyRanges
 from privacy.marginals.counts import ParentRows
 from privacy.marginals.graph import CellDomain
-from privacy.marginals.ordered.strategies import RangeStrategy
 from privacy.marginals.residual_basis import Residual, squares_of
 from privacy.marginals.residuals import MOST_RESIDUALS, TooManyResiduals, column_residuals, pair_residuals
 from privacy.marginals.suppression import threshold_for
 from privacy.table_plans.residual_plan import drawn_residuals
 from tasks.records.draws.choice import ChoiceDraw
 from tasks.records.draws.marginal import MarginalDraw, ResidualDraw
-from tasks.records.files.write import RESIDUALS_FILE, MeasuredResidual, residual_labels, residual_rows
+from tasks.records.files.write import RESIDUALS_FILE, residual_labels, residual_rows
 from tasks.records.model.version_statements import DrawStatement, FittedDraw
 from tasks.records.strict_json import printable, read_json, shown
 from tasks.verification.draws.charged_noise import MOST_MOVES
@@ -78,7 +76,7 @@ def check_workload(meaning: Meaning, *, where: str) -> list[Finding]:
     """Check that the product's tables have no more residuals than a plan may have."""
     try:
         drawn_residuals(meaning.product, meaning.tables, meaning.contract)
-    except (TooManyResiduals, TooManyRanges):
+    except TooManyResiduals:
         found, allowed = f"{len(meaning.tables)} tables", f"at most {MOST_RESIDUALS} residuals"
         return [Finding(where, "replay.product.tables", found, allowed, OTHER)]
     return []
@@ -108,14 +106,9 @@ def check_residual_draw(draws: Sequence[DrawStatement], meaning: Meaning, *, whe
     return findings
 
 
-def worst_norm(residuals: Sequence[MeasuredResidual], contract: Contract) -> int:
+def worst_norm(residuals: Sequence[Residual], contract: Contract) -> int:
     """Return the squared norm of what the worst neighbour moves, each residual by itself at its worst."""
-    plain = [each for each in residuals if isinstance(each, Residual)]
-    if len(plain) < len(residuals):
-        pass  # few versions have them
-
-        return worst_strategies(residuals, contract)
-    changed = sum(each.multiplier**2 * _worst_row(each.shape, contract.adjacency) for each in plain)
+    changed = sum(each.multiplier**2 * _worst_row(each.shape, contract.adjacency) for each in residuals)
     return contract.unit.max_rows_per_unit**2 * changed
 
 
@@ -141,7 +134,7 @@ def residual_form(meaning: Meaning) -> dict[str, FileForm]:
 
 
 def read_residuals(
-    data: bytes, draw: DrawStatement, residuals: Sequence[MeasuredResidual]
+    data: bytes, draw: DrawStatement, residuals: Sequence[Residual]
 ) -> tuple[NDArray[np.int64] | None, list[Finding]]:
     """Check the file of residuals.
 
@@ -168,7 +161,7 @@ def read_residuals(
 
 
 def _columns(
-    data: bytes, residuals: Sequence[MeasuredResidual], where: str
+    data: bytes, residuals: Sequence[Residual], where: str
 ) -> tuple[dict[str, NDArray[Any]] | None, list[Finding]]:
     """Read the columns after names, types and number of rows have been checked."""
     file = open_numbers(data, labels=["columns"])
@@ -432,56 +425,3 @@ def _residuals(draw: ResidualDraw, meaning: FittedMeaning) -> tuple[Residual, ..
     if list(draw.shape) == [sum(each.cells for each in columns)]:
         return columns
     return pair_residuals(cells, adjacency=contract.adjacency, total_is_public=known)
-
-
-# --- How far the worst neighbour moves strategies over ordered columns, derived anew.
-
-
-def worst_strategies(residuals: Sequence[object], contract: Contract) -> int:
-    """Return the squared norm of what the worst neighbour moves: the worst pair of ordered cells, or one cell alone.
-
-    Of each residual the plain columns in which two rows differ are those that move it most.
-    """
-    strategies = [each for each in residuals if isinstance(each, RangeStrategy)]
-    columns = {name for each in strategies for name in each.residual.resolved}
-    ordered = [column.name for column in contract.columns if column.name in columns]
-    cells = list(product(*(range(contract.column(name).size) for name in ordered)))
-    absent, moved = np.zeros(len(cells), object), np.zeros((len(cells), len(cells)), object)
-    for each in strategies:
-        inner, place = _inner_products(each), _places(each, ordered, cells)
-        norms = [size * (size - 1) for size in each.residual.shape]
-        alone = prod(norms)
-        factors = [
-            prod(chosen) for chosen in product(*([n, -d] for n, d in zip(norms, each.residual.shape, strict=True)))
-        ]
-        own = np.diagonal(inner)[place] * alone
-        between = inner[np.ix_(place, place)]
-        absent += own
-        moved += own[:, None] + own + np.max([-2 * factor * between for factor in set(factors)], axis=0)
-    worst = int(absent.max())
-    if contract.adjacency == "replace_one":
-        worst = max(worst, int(moved.max()))
-    return contract.unit.max_rows_per_unit**2 * worst
-
-
-def _inner_products(strategy: RangeStrategy) -> NDArray[Any]:
-    """Return the inner product of the columns of L, pair by pair, as whole numbers of any size."""
-    columns = [[int(number) for number in column] for column in strategy.matrix.T]
-    found = np.zeros((len(columns), len(columns)), object)
-    for left, right in product(range(len(columns)), repeat=2):
-        if left <= right:
-            # L is upper triangular: below its diagonal there is nothing to add up.
-            known = sum(a * b for a, b in zip(columns[left][: left + 1], columns[right], strict=False))
-            found[left, right] = found[right, left] = known
-    return found
-
-
-def _places(strategy: RangeStrategy, ordered: Sequence[str], cells: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
-    """Return the resolved cell of each cell of all ordered columns."""
-    residual, found = strategy.residual, []
-    for cell in cells:
-        number = 0
-        for name, size in zip(residual.resolved, residual.sizes, strict=True):
-            number = number * size + cell[ordered.index(name)]
-        found.append(number)
-    return np.array(found, dtype=np.int64)

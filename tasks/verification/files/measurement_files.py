@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from contracts.contract.column import Cells
 from contracts.errors import Finding
 from privacy.accounting.events import CountNoise
-from privacy.refine.intervals import RowNoise
 from tasks.records.model.version_statements import DrawStatement
 from tasks.records.strict_json import printable
 from tasks.verification.files.table_files import UNCERTAINTY, ColumnArrays, check_digest, compare_column
@@ -22,7 +21,6 @@ def check_measured(
     event: CountNoise,
     cells: Cells,
     suppressed: NDArray[np.bool_] | None = None,
-    rows: RowNoise | None = None,
 ) -> list[Finding]:
     """Check one file of measurements.
 
@@ -33,12 +31,11 @@ def check_measured(
         event: its event.
         cells: gives the impossible cells.
         suppressed: which noisy values a minimum-frequency rule suppresses, if there is one.
-        rows: the noise of each row, where it differs.
     """
     where, noisy = printable(name), columns["noisy"]
     findings = check_digest(values_sha256(noisy), draw.sha256, "column noisy", where=where)
     impossible = cells.impossible(draw.clique)
-    for column, expected in uncertainty_columns(noisy, event, impossible, suppressed, rows).items():
+    for column, expected in uncertainty_columns(noisy, event, impossible, suppressed).items():
         findings += compare_column(
             columns[column],
             expected,

@@ -20,5 +20,5 @@ def test_an_engine_of_an_extension_that_is_not_installed_is_refused_with_its_nam
 
 
 def test_an_unknown_engine_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValidationError, match="one of clickhouse, postgresql, spark"):
+    with pytest.raises(ValidationError, match="one of spark"):
         Source(path=Path("people.parquet"), engine="oracle")

@@ -12,7 +12,6 @@ from benchmarks._spark_archive import archived_java
 from benchmarks._spark_place import quick_java
 from sudare_engines.spark import SparkWorker
 from sudare_engines.spark_settings import SparkSettings
-from tests.tasks.conftest import postgres as postgres
 
 MASTER, MEMORY = "local[2]", "1g"
 

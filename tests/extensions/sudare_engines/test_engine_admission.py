@@ -81,11 +81,10 @@ SERVED = "{path: 'postgresql://db.example/town', table: people, engine: %s}"
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (SERVED % "spark", "`engine` for postgresql\n    allowed: `engine: postgresql` for a table of it"),
-        (SERVED % "oracle", "one of clickhouse, postgresql, spark"),
-        ("{path: people, files: parquet, engine: postgresql}", "`engine: postgresql` for a table at postgresql://"),
-        ("{path: people.csv, engine: clickhouse}", "`engine` for csv\n    allowed: `engine` for Parquet files"),
-        (SERVED.replace("engine", "select: SELECT * FROM source, engine") % "postgresql", "`select` beside `engine`"),
+        (SERVED % "spark", "`engine` for postgresql\n    allowed: `engine` for Parquet files"),
+        (SERVED % "oracle", "allowed: one of spark"),
+        ("{path: people.csv, engine: spark}", "`engine` for csv\n    allowed: `engine` for Parquet files"),
+        ("{path: people, files: parquet, select: SELECT * FROM source, engine: spark}", "`select` beside `engine`"),
     ],
 )
 def test_an_engine_that_cannot_count_the_place_is_refused_by_name(tmp_path: Path, source: str, says: str) -> None:
@@ -94,12 +93,6 @@ def test_an_engine_that_cannot_count_the_place_is_refused_by_name(tmp_path: Path
     with pytest.raises(SpecRefused, match=re.escape(says)) as refused:
         read_request(spec)
     assert f"{spec}:3" in str(refused.value) or "spec.yaml:3" in str(refused.value)
-
-
-def test_a_table_of_postgresql_is_counted_by_its_server(tmp_path: Path) -> None:
-    spec = written(tmp_path, "{kind: synthetic, generator: aim}")
-    spec.write_text(spec.read_text().replace("{path: people, files: parquet, engine: spark}", SERVED % "postgresql"))
-    assert read_request(spec).spec.source.engine == "postgresql"
 
 
 def test_days_are_not_told_apart_in_an_engine() -> None:

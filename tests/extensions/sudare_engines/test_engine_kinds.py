@@ -10,7 +10,7 @@ import pytest
 from contracts.plug_ins import names
 from contracts.release.engine_kinds import GROUP, EngineKind, engine_kind
 from contracts.release.source import Source
-from sudare_engines import kinds, stage
+from sudare_engines import kinds
 from sudare_engines.spark_settings import SparkSettings, spark_settings
 from tasks.storage.workspace.keys import WorkspaceRefused
 from tasks.storage.workspace.settings import Workspace
@@ -23,10 +23,8 @@ def settings_of(workspace: Workspace) -> SparkSettings | None:
     return spark_settings(workspace.root, workspace.values)
 
 
-def test_each_engine_that_a_spec_may_name_is_registered_and_each_warehouse_started_as_itself() -> None:
-    registered = {name: engine_kind(name, EngineKind) for name in names(GROUP)}
-    assert registered == {"clickhouse": kinds.CLICKHOUSE, "postgresql": kinds.POSTGRESQL, "spark": kinds.SPARK}
-    assert {name for name, kind in registered.items() if kind.is_warehouse} == set(stage.WAREHOUSES)
+def test_the_engine_that_a_spec_may_name_is_registered() -> None:
+    assert {name: engine_kind(name, EngineKind) for name in names(GROUP)} == {"spark": kinds.SPARK}
 
 
 @pytest.mark.parametrize(
@@ -86,13 +84,8 @@ def test_a_spark_that_the_workspace_does_not_name_is_refused_and_nothing_is_char
     assert "nothing was charged" in told.err
 
 
-@pytest.mark.parametrize(
-    ("kind", "module", "extra"), [(kinds.CLICKHOUSE, "chdb", "clickhouse"), (kinds.POSTGRESQL, "ibis", "engines")]
-)
-def test_an_engine_without_its_extra_says_which(
-    monkeypatch: pytest.MonkeyPatch, kind: kinds.StagingEngine, module: str, extra: str
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    lacks = kind.missing(None)
+def test_an_engine_without_its_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ibis", None)
+    lacks = kinds.SPARK.missing(None)
     assert lacks is not None
-    assert (lacks.found, lacks.remedy) == (f"{module} is not installed here", f'pip install "sudare[{extra}]"')
+    assert (lacks.found, lacks.remedy) == ("ibis is not installed here", 'pip install "sudare[engines]"')

@@ -26,7 +26,6 @@ from contracts.release.spec_checks import check_spec
 from sudare_exchange.sdmx import codes_of, identifier
 from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, CheckerTerms
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
-from tests.tasks.products.tables.test_range_release import scenario as ranges
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
 from tests.tasks.verification.forgery import as_forged, forge, load, told, with_words
 from tests.worlds.sparse_tables import small
@@ -278,13 +277,6 @@ def test_without_the_extension_a_spec_that_asks_for_a_form_is_refused(
     [finding] = check_spec(*written(dense(), "[parquet], exchange: [registry]", tmp_path))
     assert finding.field == "publish.exchange"
     assert finding.found == "registry, which needs the extension sudare_exchange, which is not installed"
-
-
-def test_answers_to_queries_are_exchanged_too(worlds: Worlds) -> None:
-    made = ranges()
-    more = "formats: [parquet, csv], labels: columns, exchange: [sdmx, csvw, registry]"
-    version = worlds.published(replace(made, spec=made.spec.replace("formats: [parquet, csv]", more)))
-    version.assert_verifies()
 
 
 def test_without_exchange_nothing_is_written_and_the_digest_of_the_spec_stays(tmp_path: Path) -> None:

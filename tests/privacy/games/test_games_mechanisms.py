@@ -29,7 +29,6 @@ from benchmarks.games import (
     quantiles,
     quotas,
     residuals,
-    strategies,
     sums,
     surrogate,
     tables,
@@ -57,8 +56,6 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
     # In 16 plays the twins' bounds lay seven of their deviations above the claims.
     **{name: (made, 0.1) for name, made in votes.GAMES.items()},
     # In 30 plays the twins' bounds lay ten of their deviations above the claims.
-    "strategies": (strategies.together, 0.5),
-    "strategies_replace_one": (strategies.replaced, 1.0),
     **{name: (made, 0.25) for name, made in distinct_counts.GAMES.items()},
     # Sixty cells an output: thirty times the noise that is due is found out in few.
     "distinct_units_replace_one": (distinct_counts.units_moved, 0.02),

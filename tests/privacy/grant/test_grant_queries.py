@@ -20,7 +20,6 @@ from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.place_counts import PlaceCountQuery
 from privacy.grant.queries.query import Relation
 from privacy.grant.queries.residuals import ResidualQuery
-from privacy.grant.queries.strategies import StrategyQuery
 from privacy.grant.queries.sums import SumQuery
 from privacy.grant.queries.votes import VoteQuery
 from privacy.learning.candidates import Candidates, vote_event
@@ -30,7 +29,6 @@ from privacy.learning.moments import Everyone, Moments, sum_event
 from privacy.ledger.entries import GrantExceeded, LedgerRefusal
 from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.ordered.strategies import measured_numbers, strategy_moves
 from privacy.marginals.residual_basis import residual_moves, residual_of
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, marginal_moves
 from tests.privacy.learning.learning_rows import LAYOUT, all_statistics, embedded, private, random_rows, whole
@@ -43,9 +41,6 @@ WAGE = ValueLattice("wage", Decimal(0), Decimal(50), Decimal("0.5"), counts_miss
 PAIR = np.arange(6, dtype=np.int64).reshape(2, 3) * 10**8
 MARGINALS = {(): PAIR.sum(), ("sex",): PAIR.sum(axis=1), ("age",): PAIR.sum(axis=0), ("sex", "age"): PAIR}
 MULTIPLIERS = (9, 5, 4, 2)
-WHOLE = np.array([[9, 4, 1], [0, 8, 3], [0, 0, 7]], dtype=np.int64)
-BY_SEX = np.array([[5, 2, 2], [0, 5, 1], [0, 0, 4]], dtype=np.int64)
-TURNED = np.array([[5, -2, 2], [0, 5, 1], [0, 0, 4]], dtype=np.int64)
 COUNTS = np.arange(24, dtype=np.int64).reshape(4, 2, 3) * 1000
 ROWS = random_rows(200)
 STATISTICS = all_statistics()
@@ -61,11 +56,6 @@ def counts(clique: tuple[str, ...], exact: Any) -> PrivateCounts:
 def sums(exact: NDArray[np.int64], addends: Any = WAGE, clique: tuple[str, ...] = ("sex", "job")) -> PrivateCellSums:
     columns = clique[: exact.ndim - 1]
     return PrivateCellSums(columns, exact.shape[:-1], addends, KEYED_HASH, "b" * 64, lambda _: exact)
-
-
-def strategies(last: NDArray[np.int64]) -> StrategyQuery:
-    handles = tuple(counts(clique, MARGINALS[clique]) for clique in (("age",), ("sex", "age")))
-    return StrategyQuery(handles, (0, 1), (WHOLE, last), NOISE)
 
 
 def places(*groups: int) -> PlaceCountQuery:
@@ -119,13 +109,6 @@ def residual_kind() -> Kind:
     return Kind(query, np.concatenate(parts), lambda drawn, *terms: residual_moves(drawn.residuals, *terms), others)
 
 
-def strategy_kind() -> Kind:
-    query = strategies(BY_SEX)
-    parts = [measured_numbers(s, c._count()) for s, c in zip(query.strategies, query.counts, strict=True)]
-    moves = lambda drawn, *terms: strategy_moves(drawn.residuals, *terms)  # noqa: E731
-    return Kind(query, np.concatenate(parts), moves, (strategies(TURNED),))
-
-
 def sum_kind(name: str) -> Kind:
     made, statistic = SumQuery(private(ROWS), STATISTICS[name], NOISE), STATISTICS[name]
     halved = RowLayout((replace(LAYOUT.columns[0], table=LAYOUT.columns[0].table / 2), *LAYOUT.columns[1:]))
@@ -169,7 +152,6 @@ TENTH = LaplaceNoise(Fraction(1, 10))
 BY_PLACE = np.stack([COUNTS[1].sum(axis=1), COUNTS[[0, 2, 3]].sum(axis=(0, 2))])
 KINDS = {
     "residuals": residual_kind(),
-    "strategies": strategy_kind(),
     "places": Kind(places(1, 0, 1, 1), BY_PLACE, of_marginal, (places(0, 0, 1, 1),)),
     **{name: sum_kind(name) for name in ("class moments", "sums and squares", "sums alone")},
     "votes": vote_kind(NOISE),
@@ -268,14 +250,9 @@ WIDE = RowLayout((ColumnLayout("many", "category", np.eye(631)), *LAYOUT.columns
 ZEROS = np.zeros((1, 5), dtype=np.uint16)
 BALL = Embedding(("many",), whole([0] * 631), None, Fraction(1), 5)
 FULL = Moments(BALL, Everyone(), ("counts", "sums", "full"))
-TRIANGLE = np.array([[3, 1], [0, 2]], dtype=np.int64)
 RHO_HALF = GaussianNoise(Fraction(1, 2))
 SCALES: dict[str, tuple[Any, Any, int, float | None]] = {
     "residuals": (ResidualQuery((counts(("area",), np.zeros(20_000, int)),), (3,), RHO_HALF), 0, 20_000, None),
-    "strategies": (
-        StrategyQuery((counts(("area", "age"), np.zeros((10_000, 2), int)),), (1,), (TRIANGLE,), RHO_HALF),
-        *(0, 20_000, None),
-    ),
     "sums": (SumQuery(private(ZEROS, WIDE), FULL, NOISE), FULL.total(ZEROS, WIDE), 200_028, 5 * 32**2 * 150**0.5),
     "votes": (
         VoteQuery(private(ROWS[:1]), MANY, GaussianNoise(Fraction(1, 20_000))),
@@ -288,7 +265,7 @@ SCALES: dict[str, tuple[Any, Any, int, float | None]] = {
 @pytest.mark.stat
 @pytest.mark.parametrize("name", SCALES)
 def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place, name: str) -> None:
-    """n = 20,000 numbers of residuals and strategies, of which 30 % off is found; n = 200,000 and more of the others,
+    """n = 20,000 numbers of residuals, of which 30 % off is found; n = 200,000 and more of the others,
     of which +-10 % is. False-alarm rate 1e-9 (DKW); at the larger n the threshold is 0.0073, and 10 % of the scale
     moves the distribution function by 0.023 (Laplace 0.017), so that missing it has probability below 1e-16."""
     query, exact, n, deviation = SCALES[name]

@@ -21,7 +21,6 @@ from contracts.release.tables.tables import RESIDUALS, TableSpec
 from privacy.accounting.events import CountNoise, DiscreteGaussian
 from privacy.arrays import Floats
 from privacy.evaluation.against_noisy import Distance, distance
-from privacy.refine.intervals import RowNoise
 from privacy.refine.tables import Coarser, NoisySum, Refined, estimate_total, table_sum
 from privacy.table_plans.plan import TOTAL_KEY, table_key
 from privacy.table_plans.residual_plan import plan_of_draw
@@ -64,19 +63,15 @@ from tasks.verification.table_meaning import TOTAL_MEASUREMENTS, Meaning, csv_of
 # --- A table of a version, resolution by resolution.
 
 
-TableNoise = tuple[RowNoise | None, Floats | None]
-
-
 @dataclass(frozen=True)
 class TableResolution:
     """A table, or a coarser level of it.
 
     Args:
         stated: what the record says.
-        cells: its cells, or its ranges.
+        cells: its cells.
         draw: its draw, or what a draw of it would state.
-        event: the noise of its cells, or the largest noise.
-        rows: the noise of each row, where it differs from row to row.
+        event: the noise of its cells.
         by_columns: where the noise is not independent from cell to cell, as `refine_table` takes it.
     """
 
@@ -84,7 +79,6 @@ class TableResolution:
     cells: DescribedCells
     draw: DrawStatement
     event: CountNoise
-    rows: RowNoise | None = None
     by_columns: Floats | None = None
 
 
@@ -102,7 +96,7 @@ def resolutions_of(
     planned: TableSpec,
     contract: Contract,
     drawn: Mapping[str, tuple[DrawStatement, CountNoise]],
-    rows: Mapping[str, TableNoise],
+    by_columns: Mapping[str, Floats],
 ) -> list[TableResolution]:
     """Put each level of a table, and the table itself, beside what it must be.
 
@@ -111,30 +105,27 @@ def resolutions_of(
         planned: what the product says.
         contract: gives the cells.
         drawn: statement and noise of each draw, by its key.
-        rows: the last two fields of the table itself, by the key of a draw.
+        by_columns: the last field of the table itself, by the key of a draw.
     """
     levels = [
         TableResolution(stated, level, *drawn[f"table:{table.name}/{level.name}"])
         for stated, level in zip(table.levels, levels_of(planned, contract), strict=True)
     ]
     key = f"table:{table.name}"
-    return [
-        *levels,
-        TableResolution(table, table_cells(planned, contract), *drawn[key], *rows.get(key, (None, None))),
-    ]
+    return [*levels, TableResolution(table, table_cells(planned, contract), *drawn[key], by_columns.get(key))]
 
 
 # --- Rule 8 for tables that are measured by residuals.
 
 
 StatedDraws = dict[str, tuple[DrawStatement, CountNoise]]
-RowNoises = dict[str, TableNoise]
+ColumnNoises = dict[str, Floats]
 """By the key of a draw of a table."""
 
 
 def derived_draws(
     draw: DrawStatement, event: CountNoise, meaning: Meaning, bytes_of: Callable[[str], Read]
-) -> tuple[tuple[StatedDraws, RowNoises] | None, list[Finding], list[str]]:
+) -> tuple[tuple[StatedDraws, ColumnNoises] | None, list[Finding], list[str]]:
     """Make every noisy table again from the residuals, and state it as if it had been drawn.
 
     Args:
@@ -144,7 +135,7 @@ def derived_draws(
         bytes_of: reads a file whose checksum holds.
     Returns:
         tuple: for each table, and the total where it was measured, its digest and its noise, by the key of a draw of
-        it, with the noise of each row where it differs; None where the residuals cannot be read; and what is wrong
+        it, with its noise by columns; None where the residuals cannot be read; and what is wrong
         or was skipped.
     """
     data, findings, skipped = bytes_of(RESIDUALS_FILE)
@@ -160,15 +151,13 @@ def derived_draws(
     drawn: StatedDraws = {}
     for key, table in wanted:
         columns = () if table is None else table.columns
-        counts, noise = plan.counts(tables, key, columns), plan.table_noise(table)  # type: ignore[arg-type]
+        counts, noise = plan.counts(tables, columns), plan.table_noise(table)
         shape, digest = tuple(counts.shape), values_sha256(counts.reshape(prod(counts.shape)))
         terms = {"key": key, "number": draw.number, "clique": columns, "shape": shape, "sha256": digest}
         stated = DrawStatement.model_validate({**terms, "coarsening": None, "event": noise.to_json(), "cost": 0})
         drawn[key] = stated, noise
-    rows: RowNoises = {
-        table_key(each.name): (plan.row_noise(each), plan.noise_by_columns(each)) for each in meaning.tables
-    }
-    return (drawn, rows), findings + wrong, skipped
+    by_columns = {table_key(each.name): plan.noise_by_columns(each) for each in meaning.tables}
+    return (drawn, by_columns), findings + wrong, skipped
 
 
 Untold = list[str]
@@ -201,19 +190,19 @@ def replay_tables(
     """
     tables = _Tables(folder, manifest, sound, replay, meaning, where)
     drawn = {draw.key: (draw, event) for draw, event in zip(replay.draws, events, strict=True)}
-    rows: RowNoises = {}
+    by_columns: ColumnNoises = {}
     if meaning.product.split == RESIDUALS:
         derived, tables.measurements, tables.unmeasured = derived_draws(*drawn["residuals"], meaning, tables.bytes_of)
         if derived is None:
             tables.unrefined.append("all tables: the residuals that they follow from cannot be read")
             return (tables.measurements, tables.unmeasured), (tables.refined, tables.unrefined), [], tables.distances
-        drawn, rows = derived
+        drawn, by_columns = derived
     total = None
     if "total" in drawn:
         noisy = tables.measured(TOTAL_MEASUREMENTS, *drawn["total"])
         total = int(noisy[0]) if noisy is not None else None
     parts = [
-        TablePart(table, planned, resolutions_of(table, planned, meaning.contract, drawn, rows))
+        TablePart(table, planned, resolutions_of(table, planned, meaning.contract, drawn, by_columns))
         for table, planned in zip(replay.tables, meaning.tables, strict=True)
     ]
     alone = [(np.zeros((), np.bool_), drawn["total"][1])] if "total" in drawn else []
@@ -274,7 +263,6 @@ class _Tables:
         draw: DrawStatement,
         event: CountNoise,
         cells: Cells | None = None,
-        rows: RowNoise | None = None,
     ) -> NDArray[np.int64] | None:
         """Check one file of measurements; return its noisy values if they are those that were entered."""
         cells = self._contract if cells is None else cells
@@ -287,7 +275,7 @@ class _Tables:
             self._sums.append(None)
             return None
         hidden = None if threshold is None else threshold.suppressed(columns["noisy"])
-        self.measurements += check_measured(columns, name, draw, event, cells, hidden, rows)
+        self.measurements += check_measured(columns, name, draw, event, cells, hidden)
         noisy: NDArray[np.int64] = columns["noisy"]
         self._sums.append(table_sum(noisy, cells.impossible(draw.clique), event))
         return noisy
@@ -345,13 +333,8 @@ class _Tables:
     def _again(self, part: TablePart, noisy: Sequence[NDArray[np.int64]], events: Sequence[CountNoise]) -> Refined:
         """Refine again; with the λ that is stated, where the version on which it was chosen is not at hand."""
         table, meaning, counts = part.stated, self._meaning, self.earlier.counts
-        own = part.resolutions[-1]
-        terms: dict[str, Any] = {
-            "total": self.shared,
-            "events": events,
-            "rows": own.rows,
-            "by_columns": own.by_columns,
-        }
+        by_columns = part.resolutions[-1].by_columns
+        terms: dict[str, Any] = {"total": self.shared, "events": events, "by_columns": by_columns}
         if counts is not None or part.planned.hierarchy is not None:
             reference = None if counts is None else counts.get(table.name)
             return refined_again(noisy, part.planned, meaning, **terms, reference=reference)
@@ -361,8 +344,7 @@ class _Tables:
     def _noisy(self, part: TablePart) -> list[NDArray[np.int64]] | None:
         """Check the measurements of a table and its levels; return the noisy values, where all can be read."""
         read = [
-            self.measured(each.stated.measurements, each.draw, each.event, each.cells, each.rows)
-            for each in part.resolutions
+            self.measured(each.stated.measurements, each.draw, each.event, each.cells) for each in part.resolutions
         ]
         known = [values for values in read if values is not None]
         return known if len(known) == len(read) else None

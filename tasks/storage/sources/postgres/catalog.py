@@ -72,7 +72,6 @@ class CatalogTable:
         schema: its schema.
         name: its name.
         rows: the planner's guess of its rows, for the progress bar alone.
-        parts: whether other tables hold rows of it.
         left_out: columns that are never asked for.
     """
 
@@ -83,7 +82,6 @@ class CatalogTable:
     schema: str
     name: str
     rows: float
-    parts: bool
     left_out: frozenset[str] = frozenset()
 
     @property
@@ -145,14 +143,12 @@ def look(
     name: str,
     *,
     selected: bool,
-    counted: bool,
     left_out: frozenset[str] = frozenset(),
 ) -> CatalogTable:
     """Find a table in the catalog; hold it against being changed; refuse what is no plain table.
 
     Columns that have no plain text are left out where a select takes columns; without one they are refused, but for
-    those of `left_out`, which are never asked for. Where the server counts the table itself (`counted`), there can be
-    no select, and no message names one.
+    those of `left_out`, which are never asked for.
     """
 
     def ask(statement: LiteralString, *values: object) -> list[tuple[Any, ...]]:
@@ -163,7 +159,7 @@ def look(
         _refuse_unknown(where, ask(_LISTED, MANY + 1))
     oid, kind, _, guess = found[0]
     below = [each for (each,) in ask(_BELOW, oid)]
-    _refuse_other_kinds(where, (kind, *below), counted=counted)
+    _refuse_other_kinds(where, (kind, *below))
     table = f"{identifier(schema)}.{identifier(name)}"
     query_server(where, lambda: connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE".encode()))
     if ask(_HIDDEN, oid)[0][0]:
@@ -172,11 +168,11 @@ def look(
     columns = tuple(PostgresColumn(*row) for row in ask(_COLUMNS, oid))
     without_text = [column for column in columns if unreadable(column) and column.name not in left_out]
     if without_text and not selected:
-        _refuse_column(where, without_text[0], counted=counted)
+        _refuse_column(where, without_text[0])
     columns = tuple(column for column in columns if column not in without_text)
     # The key of a table which others inherit from says nothing of their rows.
     key = () if below and kind == "r" else tuple(each for (each,) in ask(_KEY, oid))
-    return CatalogTable(where, oid, columns, key, schema, name, guess, bool(below), left_out)
+    return CatalogTable(where, oid, columns, key, schema, name, guess, left_out)
 
 
 def _refuse_unknown(where: str, listed: list[tuple[Any, ...]]) -> NoReturn:
@@ -186,22 +182,18 @@ def _refuse_unknown(where: str, listed: list[tuple[Any, ...]]) -> NoReturn:
     refuse(where, "source.table", "no such table", allowed, "correct `source: table:`; letters keep their case")
 
 
-def _refuse_other_kinds(where: str, kinds: Sequence[str], *, counted: bool) -> None:
+def _refuse_other_kinds(where: str, kinds: Sequence[str]) -> None:
     """Refuse what is no plain table, and a table some of whose rows lie in none."""
     other = [each for each in kinds if each not in ("r", "p")]
     if other:
-        remedy = "name the table that it reads" + (
-            "" if counted else "; what it does row by row, `select:` can do, and is checked"
-        )
+        remedy = "name the table that it reads; what it does row by row, `select:` can do, and is checked"
         allowed = "a table: a view could join or aggregate the rows of many people"
         refuse(where, "source.table", _KINDS.get(other[0], "something else than a table"), allowed, remedy)
 
 
-def _refuse_column(where: str, column: PostgresColumn, *, counted: bool) -> NoReturn:
+def _refuse_column(where: str, column: PostgresColumn) -> NoReturn:
     """Refuse a column that has no plain text."""
     found = f"the column {column.name!r} of type {column.written}"
     allowed = "numbers, texts, dates, times, booleans, enumerations and lists of these"
-    remedy = "name it under `left_out:` of the contract" + (
-        "" if counted else ", or take the other columns with `select:`"
-    )
+    remedy = "name it under `left_out:` of the contract, or take the other columns with `select:`"
     refuse(where, "source.table", found, allowed, remedy)

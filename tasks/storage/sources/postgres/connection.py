@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -92,8 +92,7 @@ def looked_at(
         logger.debug("no lock yet (SQLSTATE %s): the catalog will tell why", error.sqlstate)
     selected = source.select is not None
     unread = frozenset() if selected else frozenset(contract.left_out)
-    counted = source.engine is not None
-    table = look(connection, source.name, schema, name, selected=selected, counted=counted, left_out=unread)
+    table = look(connection, source.name, schema, name, selected=selected, left_out=unread)
     columns = tuple(column.name for column in table.delivered)
     values = ", ".join(f"{column.cast} AS {identifier(column.name)}" for column in table.delivered)
     stored = stored_as({column.name: column.base for column in table.delivered})
@@ -103,13 +102,7 @@ def looked_at(
 
 
 def connected(
-    address: PostgresAddress,
-    credentials: str | None,
-    where: str,
-    *,
-    field: str = "source.path",
-    modes: Sequence[str] = ENCRYPTED,
-    settings: Mapping[str, int] | None = None,
+    address: PostgresAddress, credentials: str | None, where: str, *, field: str = "source.path"
 ) -> psycopg.Connection[Any]:
     """Connect; libpq takes user and password from the environment where none are named, but never the server.
 
@@ -118,8 +111,6 @@ def connected(
         credentials: the name of credentials, or None.
         where: the source, for messages.
         field: which field holds the address, for messages.
-        modes: the modes of encryption that will do for another machine; the first one where none is asked for.
-        settings: of libpq, beside these.
 
     An empty `hostaddr` keeps libpq from dialling PGHOSTADDR, or that of a service file, in the address's place.
 
@@ -130,12 +121,9 @@ def connected(
 
     from tasks.storage.sources.postgres.refused_connection import cause_of
 
-    given: dict[str, Any] = {
-        **credentials_of(credentials, ("user", "password"), where, field=field),
-        **(settings or {}),
-    }
+    given: dict[str, Any] = {**credentials_of(credentials, ("user", "password"), where, field=field)}
     if not address.is_local:
-        given["sslmode"] = _encryption(where, modes)
+        given["sslmode"] = _encryption(where)
     try:
         return psycopg.connect(
             host=address.socket or address.host,
@@ -151,15 +139,13 @@ def connected(
     refuse(where, field, found, allowed, remedy)
 
 
-def _encryption(where: str, modes: Sequence[str]) -> str:
+def _encryption(where: str) -> str:
     """Return how the connection to another machine is encrypted: at least so that nobody reads along."""
-    mode = variable_of("PGSSLMODE") or modes[0]
-    if mode not in modes:
+    mode = variable_of("PGSSLMODE") or ENCRYPTED[0]
+    if mode not in ENCRYPTED:
         found = f"`{mode}`, which lets rows travel in clear text" if mode in _UNENCRYPTED else "an unknown mode"
-        if mode in ENCRYPTED:
-            found = f"`{mode}`, which does not check whose certificate it is"
-        remedy = f"set PGSSLMODE={modes[-1]}, or leave it unset"
-        refuse(where, "PGSSLMODE", found, f"{', '.join(modes)} for another machine", remedy)
+        remedy = f"set PGSSLMODE={ENCRYPTED[-1]}, or leave it unset"
+        refuse(where, "PGSSLMODE", found, f"{', '.join(ENCRYPTED)} for another machine", remedy)
     return mode
 
 
