@@ -46,16 +46,6 @@ from tests.tasks.products.tables import test_minimum_frequency as minimum_freque
 from tests.tasks.products.tables import test_range_release as ranges
 from tests.tasks.products.tables import test_reference_version as reference
 from tests.tasks.products.tables import test_residual_release as residuals
-from tests.tasks.verification import test_chosen_quantile_versions as choices
-from tests.tasks.verification import test_clip_versions as clips
-from tests.tasks.verification import test_effective_sizes as sizes
-from tests.tasks.verification import test_moment_versions as moments
-from tests.tasks.verification import test_quantile_versions as trees
-from tests.tasks.verification import test_quota_versions as quotas
-from tests.tasks.verification import test_refined_statistics as refined
-from tests.tasks.verification import test_share_versions as shares
-from tests.tasks.verification import test_suppressed_statistics as suppressed
-from tests.tasks.verification import test_weighted_versions as weights
 from tests.tasks.verification.draws.test_fitted_residual_draws import factors
 from tests.tasks.verification.draws.test_vote_draws import evolved
 from tests.tasks.verification.fitted import test_fitter_plan as fitters
@@ -66,6 +56,7 @@ from tests.worlds import (
     private_keys,
     sparse_tables,
     spines,
+    statistic_kinds,
     statistics,
     synthetic_rows,
     tables,
@@ -98,17 +89,17 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "spine-patterns": spines.with_patterns,
     "statistics-laplace": statistics.pure,
     "statistics-gaussian": statistics.gaussian,
-    "statistics-weights": weights.laplace,
-    "statistics-effective-sizes": sizes.sizes,
-    "statistics-refined": refined.laplace,
-    "statistics-moments": moments.three_rows,
-    "statistics-private-clips": clips.laplace,
-    "statistics-shares": lambda: shares.LAPLACE,
-    "statistics-minimum-frequency": suppressed.laplace,
-    "statistics-tree-quantiles": trees.laplace,
-    "statistics-chosen-quantiles": choices.three_rows,
-    "statistics-quotas": quotas.laplace,
-    "statistics-quotas-of-keys": quotas.of_keys,
+    "statistics-weights": statistic_kinds.weights,
+    "statistics-effective-sizes": statistic_kinds.sizes,
+    "statistics-refined": statistic_kinds.refined,
+    "statistics-moments": lambda: statistics.three_rows(statistic_kinds.MOMENTS),
+    "statistics-private-clips": statistic_kinds.clips,
+    "statistics-shares": statistic_kinds.shares,
+    "statistics-minimum-frequency": statistic_kinds.suppressed,
+    "statistics-tree-quantiles": statistic_kinds.trees,
+    "statistics-chosen-quantiles": lambda: statistics.three_rows(statistic_kinds.CHOICES),
+    "statistics-quotas": statistic_kinds.quotas,
+    "statistics-quotas-of-keys": statistic_kinds.quotas_of_keys,
     "statistics-distinct": distinct_counts.laplace,
     "statistics-distinct-of-keys": distinct_counts.of_keys,
     "statistics-keys": private_keys.pure,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,30 +13,17 @@ import pyarrow.parquet as pq
 
 from tests.tasks.verification.forgery import (
     Change,
+    Forgery,
     Json,
     both,
+    cell,
     digest_of,
     edit,
     edit_table,
-    nothing,
     of_kind,
     replay,
     set_cell,
 )
-
-
-@dataclass
-class Forgery:
-    """One consistent forgery, and the rules that must find it; its key below is the fact that it falsifies."""
-
-    rules: set[int]
-    record: Change = nothing
-    journal: Change = nothing
-    manifest: Change = nothing
-    files: Callable[[Path], object] = nothing
-    of: str = "town"
-    says: str = ""
-    where: set[str] = field(default_factory=set)
 
 
 def claim(epsilon: int) -> Change:
@@ -122,10 +108,6 @@ def set_moves(entry: Json) -> None:
 
 def table_file(name: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], object]:
     return lambda folder: edit_table(folder / name, change)
-
-
-def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], object]:
-    return lambda folder: set_cell(folder / name, column, row, value)
 
 
 MEASURED = "measurements/age.parquet"
