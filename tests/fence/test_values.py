@@ -37,17 +37,14 @@ from tasks.storage.workspace.settings import Workspace
 from tests.fence.kept_values import Made, World, differences, read, world_of, written
 from tests.flows.test_linked_runs import Town
 from tests.tasks.intake import KEY
-from tests.tasks.products.synthetic import test_class_pictures_version as pictures_of_classes
 from tests.tasks.products.synthetic import test_copies as copies
-from tests.tasks.products.synthetic import test_linear_decoder_version as linear
+from tests.tasks.products.synthetic import test_pictures as pictures
 from tests.tasks.products.tables import test_binned_tables as binned
 from tests.tasks.products.tables import test_many_tables as many
 from tests.tasks.products.tables import test_minimum_frequency as minimum_frequency
-from tests.tasks.products.tables import test_range_release as ranges
 from tests.tasks.products.tables import test_reference_version as reference
 from tests.tasks.products.tables import test_residual_release as residuals
-from tests.tasks.verification.draws.test_fitted_residual_draws import factors
-from tests.tasks.verification.draws.test_vote_draws import evolved
+from tests.tasks.verification.draws.test_fitted_draws import evolved, factors
 from tests.tasks.verification.fitted import test_fitter_plan as fitters
 from tests.worlds import (
     classifiers,
@@ -81,7 +78,7 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "tables-named-levels": hierarchies.nested,
     "tables-binned": binned.scenario,
     "tables-residuals": residuals.scenario,
-    "tables-ranges": ranges.scenario,
+    "tables-ranges": residuals.ranging,
     "tables-many-optimal": many.many_tables,
     "tables-minimum-frequency": minimum_frequency.suppressing,
     "spine": spines.without_totals,
@@ -122,8 +119,8 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "synthetic-copies": copies.scenario,
     "synthetic-private-evolution": evolved,
     "synthetic-p3gm": fitters.p3gm,
-    "synthetic-linear-decoder": lambda: PictureScenario(product=linear.PRODUCT),
-    "synthetic-class-pictures": lambda: PictureScenario(product=pictures_of_classes.PRODUCT),
+    "synthetic-linear-decoder": lambda: PictureScenario(product=pictures.LINEAR),
+    "synthetic-class-pictures": lambda: PictureScenario(product=pictures.CLASSES),
     "classifier-dp-sgd": classifiers.dp_sgd,
     "classifier-learning-first": classifiers.learning_first,
     "classifier-anonymized-learning": classifiers.anonymized_learning,

@@ -26,7 +26,7 @@ from contracts.release.spec_checks import check_spec
 from sudare_exchange.sdmx import codes_of, identifier
 from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, CheckerTerms
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
-from tests.tasks.products.tables.test_range_release import scenario as ranges
+from tests.tasks.products.tables.test_residual_release import ranging as ranges
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
 from tests.tasks.verification.forgery import as_forged, forge, load, told, with_words
 from tests.worlds.sparse_tables import small

@@ -62,8 +62,9 @@ def without(kind: str) -> Change:
     return lambda entries: entries.remove(next(each for each in entries if each["kind"] == kind))
 
 
-def event(number: int, change: Change) -> tuple[Change, Change]:
+def event(number: int, change: Change | None = None, **changed: Any) -> tuple[Change, Change]:
     """Change an event wherever it stands: in the record, in the charge's plan, in the draw's entry."""
+    change = change or (lambda event: event.update(changed))
 
     def in_journal(entries: list[Json]) -> None:
         change(of_kind(entries, "charge_reserved")["events"][number])

@@ -267,10 +267,13 @@ def both(*changes: Change) -> Change:
     return change
 
 
-def assert_caught(version: Version, rules: set[int], says: str = "", *, where: str = "", field: str = "") -> None:
+def assert_caught(
+    version: Version, rules: set[int], says: str = "", *, where: str = "", field: str = "", alone: bool = False
+) -> None:
     """Assert that `verify` passes none of these rules, that one of them has a finding, and what some finding says."""
     report = version.verify()
     assert not report.ok
+    assert not alone or broken(report) == rules, report.findings
     assert rules <= {check.rule for check in report.checks if not check.passed}, report.findings
     assert rules & broken(report), report.findings
     assert says in "\n".join(map(str, report.findings))
@@ -331,6 +334,22 @@ def all_events(**changed: Any) -> tuple[Change, Change]:
 
 def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], object]:
     return lambda folder: set_cell(folder / name, column, row, value)
+
+
+def raised(name: str, column: str, row: int, by: float = 1) -> Callable[[Path], object]:
+    """Add to a number of a Parquet file."""
+    return lambda folder: set_cell(folder / name, column, row, pq.read_table(folder / name)[column][row].as_py() + by)
+
+
+def rewritten(name: str, before: bytes, after: bytes) -> Callable[[Path], object]:
+    """Put other bytes in the place of the first of these."""
+
+    def files(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        assert before in content
+        (folder / name).write_bytes(content.replace(before, after, 1))
+
+    return files
 
 
 def moved(name: str, row: int, by: int) -> Callable[[Path], object]:

@@ -35,7 +35,7 @@ def replayed(version: Version) -> Json:
     return found
 
 
-def table(version: Version, name: str) -> pl.DataFrame:
+def rows_of(version: Version, name: str) -> pl.DataFrame:
     return pl.read_parquet(version.folder / f"data/{name}.parquet")
 
 
@@ -249,7 +249,7 @@ def test_keys_have_their_units_and_the_notes_of_other_tables_are_told_apart(worl
         assert row["distinct_note"] <= 101 or row["note"] == "(others)"
         assert row["units_low"] <= row["count_high"] + 100
     assert table.filter(pl.col("note") == "(others)")["distinct_note"].max() > 200  # type: ignore[operator]
-    wards = table(version, "ward")
+    wards = rows_of(version, "ward")
     assert (wards["distinct_note"] > 10).sum() == 4  # each ward has some of hundreds of notes
     events = {each["key"]: each["event"] for each in replayed(version)["draws"]}
     units = "table:insured_x_note/units"
@@ -273,11 +273,11 @@ def test_pages_say_what_was_told_apart(worlds: Worlds) -> None:
 def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
     version = worlds.published(scenario)
     version.assert_verifies()
-    wards = table(version, "ward")
+    wards = rows_of(version, "ward")
     assert wards["variance_age"].is_between(0, 99**2 / 4).all()
     assert (wards["variance_age_low"] <= wards["variance_age"]).all()
     assert (wards["variance_age"] <= wards["variance_age_high"]).all()
-    every = table(version, "all")
+    every = rows_of(version, "all")
     for end in ("", "_low", "_high"):
         roots = every[f"variance_bill_clipped{end}"].sqrt().to_list()
         assert every[f"sd_bill_clipped{end}"].to_list() == pytest.approx(roots, rel=0.05)
@@ -294,12 +294,12 @@ def test_where_nothing_counts_rows_no_cell_is_called_empty(worlds: Worlds) -> No
 def test_cells_that_hold_nobody_have_no_deviation_and_no_quantile(worlds: Worlds) -> None:
     """Ages from 75 on are excluded among children."""
     for scenario, missing in ((kinds.moments(), "sd_bill"), (kinds.trees(), "q50_bill")):
-        rows = table(worlds.published(scenario), "zeros").rows(named=True)
+        rows = rows_of(worlds.published(scenario), "zeros").rows(named=True)
         (empty,) = [row for row in rows if row["ward"] == "children" and str(row["age"]).startswith("75")]
         assert [empty[f"{missing}{end}"] for end in ("_low", "", "_high")] == [None, None, None]
         assert empty["near_zero"]
         assert {empty[f"sum_bill{end}"] for end in ("_low", "", "_high") if "sum_bill" in empty} <= {0}
-    assert "sum_bill" in table(worlds.published(kinds.moments()), "zeros").columns
+    assert "sum_bill" in rows_of(worlds.published(kinds.moments()), "zeros").columns
 
 
 @pytest.mark.long
@@ -309,14 +309,14 @@ def test_a_version_with_quotas_verifies_and_says_its_quotas(worlds: Worlds, scen
     version.assert_verifies()
     stated = [draw.get("addends", {}).get("per_unit") for draw in replayed(version)["draws"]]
     assert [each for each in stated if each is not None] == ["400", "70", "300", "100"]
-    assert "near_zero" in table(version, "ward").columns
+    assert "near_zero" in rows_of(version, "ward").columns
 
 
 @pytest.mark.long
 def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds) -> None:
     version = worlds.published(kinds.quotas_of_keys())
     version.assert_verifies()
-    found = {name: table(version, name) for name in ("note", "ward")}
+    found = {name: rows_of(version, name) for name in ("note", "ward")}
     sums = [each["sum_bill_clipped"].sum() for each in found.values()]
     # At an epsilon of 8 each has noise of a few thousand; some 350,000 are left of 800,000.
     assert found["note"]["note"].is_in(["broken arm", "(others)"]).sum() == 2
@@ -395,7 +395,7 @@ def test_nothing_of_a_suppressed_cell_is_published(suppressing: Version) -> None
 
 def test_published_cells_are_those_of_many_rows(suppressing: Version) -> None:
     """Of the cells by insurance and floor six have hundreds of rows, and three have none: those are gone."""
-    data = table(suppressing, "how many")
+    data = rows_of(suppressing, "how many")
     assert data.filter(pl.col("suppressed"))["insured"].cast(pl.String).to_list() == ["(null)"] * 3
     assert data["count"].min() >= 100  # type: ignore[operator]
     measured = pl.read_parquet(suppressing.folder / "measurements/0002-insured_x_floor.parquet")
@@ -415,7 +415,7 @@ def test_record_and_page_say_what_the_rule_is(suppressing: Version) -> None:
         assert 0 < float(rule["published_although_below_k"]) <= 0.01
     assert any("suppressed by their noisy counts" in words for words in suppressing.words["product.known_bias"])
     page = (suppressing.folder / "record.html").read_text(encoding="utf-8")
-    gone = int(table(suppressing, "ward_x_age")["suppressed"].sum())
+    gone = int(rows_of(suppressing, "ward_x_age")["suppressed"].sum())
     assert f"Cells suppressed by the minimum-frequency rule: {gone} of 16" in page
     assert "suppressed by their noisy counts" in page
 
@@ -426,20 +426,20 @@ def test_refined_counts_have_one_total_and_the_version_verifies(worlds: Worlds, 
     """Weighted tables have a total of their own; a table that publishes no count has none to refine."""
     made = worlds.published(scenario)
     made.assert_verifies(deep=True)
-    counts = [table(made, name)["count_refined"] for name in ("ward_x_age", "many", "ward", "all", "insured")]
+    counts = [rows_of(made, name)["count_refined"] for name in ("ward_x_age", "many", "ward", "all", "insured")]
     assert all((each >= 0).all() for each in counts)
     totals = [each.sum() for each in counts]
     assert totals[0] == totals[1] == totals[2]
     assert totals[3] == totals[4]
     assert totals[3] % 4.5 == 0
-    assert "count_refined" not in table(made, "floor").columns
+    assert "count_refined" not in rows_of(made, "floor").columns
     if scenario.release == "yearbook":
         assert totals[0] == 2000
 
 
 def test_counts_alone_are_refined_as_those_of_tables(refined: Version) -> None:
     """A second derivation: the projection of the noisy whole counts themselves, rounded to the total."""
-    found = table(refined, "many")["count_refined"].to_numpy()
+    found = rows_of(refined, "many")["count_refined"].to_numpy()
     noisy = pl.read_parquet(next((refined.folder / "measurements").glob("*-insured_x_floor.parquet")))["noisy"]
     total = int(found.sum())
     projected = negative_l2(noisy.to_numpy(), float(total), lambda_=0.02)
@@ -447,7 +447,7 @@ def test_counts_alone_are_refined_as_those_of_tables(refined: Version) -> None:
 
 
 def test_an_excluded_cell_stays_empty_and_noisy_counts_stay_as_they_are(refined: Version) -> None:
-    rows = table(refined, "ward_x_age").with_columns(pl.col("ward", "age").cast(pl.String))
+    rows = rows_of(refined, "ward_x_age").with_columns(pl.col("ward", "age").cast(pl.String))
     (empty,) = rows.filter((pl.col("ward") == "children") & (pl.col("age") == "75 to 99")).rows(named=True)
     assert (empty["count"], empty["count_refined"]) == (0, 0)
     assert (rows["count"] != rows["count_refined"]).any()
@@ -458,7 +458,7 @@ def test_record_and_page_say_how_counts_are_refined(refined: Version) -> None:
     assert "method negative_l2, lambda 0.02" in steps["many"]
     assert "refined" not in steps["floor"]
     page = (refined.folder / "record.html").read_text(encoding="utf-8")
-    total = int(table(refined, "many")["count_refined"].sum())
+    total = int(rows_of(refined, "many")["count_refined"].sum())
     assert f"Refined counts (count_refined) add up to: {total:,}" in page
 
 

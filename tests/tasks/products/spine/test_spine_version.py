@@ -127,8 +127,7 @@ def test_a_floor_that_one_wing_lacks_is_empty_beside_exact_totals(patterns: Vers
     rows = table(patterns, "floor.wing").with_row_index()
     at = rows.filter((pl.col("floor") == "1") & (pl.col("ward") == "north")).get_column("index")[0]
     set_cell(forged.folder / "data/floor.wing.parquet", "count", int(at), 1)
-    forge(forged)
-    report = forged.verify()
+    report = forge(forged).verify()
     assert 9 in {check.rule for check in report.checks if check.findings}, report.checks
 
 
@@ -160,8 +159,7 @@ def test_csv_copies_hold_the_same_rows_and_are_checked(teams: Version, tmp_path:
     path = forged.folder / "data" / "rows.ward.csv"
     first, second, *rest = path.read_text().splitlines(keepends=True)
     path.write_text("".join([first, second.replace(second.rsplit(",", 1)[1], "99999\n"), *rest]))
-    forge(forged)
-    report = forged.verify()
+    report = forge(forged).verify()
     assert any(finding.where == "rows.ward.csv" or "rows.ward.csv" in finding.where for finding in report.findings)
 
 
@@ -193,8 +191,7 @@ def test_another_number_is_found(floors: Version, tmp_path: Path, file: str, col
     """A cell that was changed and signed again is a finding of its rule."""
     forged = floors.copy(tmp_path / "forged")
     set_cell(forged.folder / file, column, 0, 12345)
-    forge(forged)
-    report = forged.verify()
+    report = forge(forged).verify()
     assert rule in {check.rule for check in report.checks if check.findings}, report.checks
 
 
@@ -210,8 +207,7 @@ def test_another_tree_is_found(wings: Version, tmp_path: Path) -> None:
         return pl.concat([frame[:3], frame[order.tolist()]]).to_arrow()
 
     edit_table(forged.folder / "data/places.parquet", moved)  # type: ignore[arg-type]
-    forge(forged)
-    report = forged.verify()
+    report = forge(forged).verify()
     assert not report.ok
     assert any(finding.where == "data/places.parquet" for finding in report.findings), report.findings
 

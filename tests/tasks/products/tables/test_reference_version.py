@@ -139,8 +139,7 @@ def test_a_lambda_that_is_none_is_caught_alone_too(alone: Version, lambda_: str)
     def change(record: Any) -> None:
         record["replay"]["tables"][0]["lambda"] = lambda_
 
-    forge(alone, record=change)
-    assert 9 in broken(alone.verify())
+    assert 9 in broken(forge(alone, record=change).verify())
 
 
 def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
@@ -174,8 +173,7 @@ def test_another_lambda_is_caught_beside_the_earlier_version_and_not_claimed_to_
     folder: Path, alone: Version
 ) -> None:
     """What verify cannot tell, it does not claim; where it can tell, it finds it."""
-    forge(alone, record=other_lambda(alone.folder))
-    report = alone.verify()
+    report = forge(alone, record=other_lambda(alone.folder)).verify()
     assert report.ok, report.findings
     assert len(told(report)) == 1
     beside = version(folder)

@@ -229,8 +229,7 @@ def test_a_description_that_says_something_else_is_found(
 ) -> None:
     """Also by a publisher who signs it: rule 10, in the file that was changed."""
     change(spoilt.folder)
-    forge(spoilt)
-    report = spoilt.verify()
+    report = forge(spoilt).verify()
     assert broken(report) == {10}
     assert named(report) == {name}
     assert says in " ".join(f.found for f in report.findings)
