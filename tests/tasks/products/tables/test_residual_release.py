@@ -197,7 +197,7 @@ FORGERIES = {
     "counts that do not follow": Forgery({8}, files=raised(CELLS, "noisy", 3), where={CELLS}),
     "numbers that were not drawn": Forgery({8}, files=raised(RESIDUALS, "noisy", 3), where={RESIDUALS}),
     "multipliers other than the product's": Forgery({8}, files=raised(RESIDUALS, "multiplier", 3), where={RESIDUALS}),
-    "another split": Forgery({5}, replay(lambda r: r["product"].update(split="optimal"))),
+    "another split": Forgery({6}, replay(lambda r: r["product"].update(split="optimal"))),
     "no tables": Forgery({5}, replay(lambda r: r["product"].update(tables=[]))),
 }
 FORGED_CHOICES = {
@@ -209,7 +209,7 @@ FORGED_RANGES = {
     "an answer": Forgery({8}, files=raised(PREFIXES, "noisy", 0), where={PREFIXES}),
     "a number that was drawn": Forgery({8}, files=cell(RESIDUALS, "noisy", 3, 12345), where={RESIDUALS}),
     "another kind of queries": Forgery(
-        {8}, replay(lambda r: r["product"]["tables"][0]["queries"][0].update(kind="hierarchy"))
+        {6}, replay(lambda r: r["product"]["tables"][0]["queries"][0].update(kind="hierarchy"))
     ),
 }
 FORGED = [
