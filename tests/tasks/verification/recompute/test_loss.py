@@ -35,7 +35,6 @@ from privacy.accounting.events import (
 )
 from privacy.accounting.renyi import best_epsilon, pure_total
 from tasks.verification.recompute import decimal_curves, event_forms, loss_inversion
-from tasks.verification.recompute import event_forms as effort
 from tasks.verification.recompute import loss as module
 from tasks.verification.recompute.adaptive_budget import check_budget
 from tasks.verification.recompute.event_forms import (
@@ -99,12 +98,12 @@ def untampered() -> Recomputed:
 def test_it_shares_no_code_with_the_accountant() -> None:
     """Of our own modules it imports errors, the table of packages, and its own parts; no library of numerics."""
     imported: set[str | None] = set()
-    for part in (module, decimal_curves, effort, event_forms):
+    for part in (module, decimal_curves, event_forms):
         tree = ast.parse(Path(part.__file__).read_text("utf-8"))
         imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     ours = {name for name in imported if name and name.split(".")[0] in {"privacy", "contracts", "tasks", "flows"}}
-    own = {f"tasks.verification.recompute.{name}" for name in ("decimal_curves", "effort", "event_forms")}
+    own = {f"tasks.verification.recompute.{name}" for name in ("decimal_curves", "event_forms")}
     assert ours == {"contracts.errors", "contracts.plug_ins", *own}
     assert not {"math", "numpy", "scipy", "mpmath"} & imported
 
@@ -476,13 +475,13 @@ def laplace(scale: str, moves: list[int]) -> dict[str, Any]:
 def terms_of(events: list[dict[str, Any]], epsilon: Fraction | None = None) -> int:
     """Count the terms of a recomputation, and of an inversion where an epsilon is given."""
     left = [10 * MOST_TERMS]
-    token = effort._left.set(left)
+    token = event_forms._left.set(left)
     try:
         recompute(events, "1e-9", RENYI_EFFORT)
         if epsilon is not None:
             delta_at(events, epsilon)
     finally:
-        effort._left.reset(token)
+        event_forms._left.reset(token)
     return 10 * MOST_TERMS - left[0]
 
 
