@@ -10,12 +10,12 @@ from rich.console import Console
 
 from console.products.statistics import StatisticsProductView
 from privacy.statistics.plan import StatisticsPlan
-from tests.tasks.verification.test_quota_versions import laplace
+from tests.worlds.statistic_kinds import quotas
 
 
 def test_a_quota_is_shown_with_its_interval_and_its_clip(tmp_path: Path) -> None:
     """In JSON and in print: the noise hides 400 of a patient, in place of three stays of 500."""
-    spec, _, plan, ledger = laplace().prepared_of(tmp_path, StatisticsPlan)
+    spec, _, plan, ledger = quotas().prepared_of(tmp_path, StatisticsPlan)
     ledger.close()
     view = StatisticsProductView()
     payload = json.loads(json.dumps(view.plan_object(spec, plan)))

@@ -31,7 +31,7 @@ OF_THE_CORE = (
     "tests/sudare/test_contract.py",
     "tests/tasks/storage/sinks",
     "tests/tasks/storage/sources/test_folder_source.py",
-    "tests/tasks/records/page/test_catalogues.py",
+    "tests/tasks/records/page/test_language.py",
     "tests/tasks/test_public_sample.py",
     "tests/test_docs.py",
     "tests/test_import_contracts.py",

@@ -37,26 +37,14 @@ from tasks.storage.workspace.settings import Workspace
 from tests.fence.kept_values import Made, World, differences, read, world_of, written
 from tests.flows.test_linked_runs import Town
 from tests.tasks.intake import KEY
-from tests.tasks.products.synthetic import test_class_pictures_version as pictures_of_classes
 from tests.tasks.products.synthetic import test_copies as copies
-from tests.tasks.products.synthetic import test_linear_decoder_version as linear
+from tests.tasks.products.synthetic import test_pictures as pictures
 from tests.tasks.products.tables import test_binned_tables as binned
 from tests.tasks.products.tables import test_many_tables as many
 from tests.tasks.products.tables import test_minimum_frequency as minimum_frequency
 from tests.tasks.products.tables import test_reference_version as reference
 from tests.tasks.products.tables import test_residual_release as residuals
-from tests.tasks.verification import test_chosen_quantile_versions as choices
-from tests.tasks.verification import test_clip_versions as clips
-from tests.tasks.verification import test_effective_sizes as sizes
-from tests.tasks.verification import test_moment_versions as moments
-from tests.tasks.verification import test_quantile_versions as trees
-from tests.tasks.verification import test_quota_versions as quotas
-from tests.tasks.verification import test_refined_statistics as refined
-from tests.tasks.verification import test_share_versions as shares
-from tests.tasks.verification import test_suppressed_statistics as suppressed
-from tests.tasks.verification import test_weighted_versions as weights
-from tests.tasks.verification.draws.test_fitted_residual_draws import factors
-from tests.tasks.verification.draws.test_vote_draws import evolved
+from tests.tasks.verification.draws.test_fitted_draws import evolved, factors
 from tests.tasks.verification.fitted import test_fitter_plan as fitters
 from tests.worlds import (
     classifiers,
@@ -65,6 +53,7 @@ from tests.worlds import (
     private_keys,
     sparse_tables,
     spines,
+    statistic_kinds,
     statistics,
     synthetic_rows,
     tables,
@@ -96,17 +85,17 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "spine-patterns": spines.with_patterns,
     "statistics-laplace": statistics.pure,
     "statistics-gaussian": statistics.gaussian,
-    "statistics-weights": weights.laplace,
-    "statistics-effective-sizes": sizes.sizes,
-    "statistics-refined": refined.laplace,
-    "statistics-moments": moments.three_rows,
-    "statistics-private-clips": clips.laplace,
-    "statistics-shares": lambda: shares.LAPLACE,
-    "statistics-minimum-frequency": suppressed.laplace,
-    "statistics-tree-quantiles": trees.laplace,
-    "statistics-chosen-quantiles": choices.three_rows,
-    "statistics-quotas": quotas.laplace,
-    "statistics-quotas-of-keys": quotas.of_keys,
+    "statistics-weights": statistic_kinds.weights,
+    "statistics-effective-sizes": statistic_kinds.sizes,
+    "statistics-refined": statistic_kinds.refined,
+    "statistics-moments": lambda: statistics.three_rows(statistic_kinds.MOMENTS),
+    "statistics-private-clips": statistic_kinds.clips,
+    "statistics-shares": statistic_kinds.shares,
+    "statistics-minimum-frequency": statistic_kinds.suppressed,
+    "statistics-tree-quantiles": statistic_kinds.trees,
+    "statistics-chosen-quantiles": lambda: statistics.three_rows(statistic_kinds.CHOICES),
+    "statistics-quotas": statistic_kinds.quotas,
+    "statistics-quotas-of-keys": statistic_kinds.quotas_of_keys,
     "statistics-distinct": distinct_counts.laplace,
     "statistics-distinct-of-keys": distinct_counts.of_keys,
     "statistics-keys": private_keys.pure,
@@ -129,8 +118,8 @@ SCENARIOS: Final[dict[str, Callable[[], AnyScenario]]] = {
     "synthetic-copies": copies.scenario,
     "synthetic-private-evolution": evolved,
     "synthetic-p3gm": fitters.p3gm,
-    "synthetic-linear-decoder": lambda: PictureScenario(product=linear.PRODUCT),
-    "synthetic-class-pictures": lambda: PictureScenario(product=pictures_of_classes.PRODUCT),
+    "synthetic-linear-decoder": lambda: PictureScenario(product=pictures.LINEAR),
+    "synthetic-class-pictures": lambda: PictureScenario(product=pictures.CLASSES),
     "classifier-dp-sgd": classifiers.dp_sgd,
     "classifier-learning-first": classifiers.learning_first,
     "classifier-anonymized-learning": classifiers.anonymized_learning,

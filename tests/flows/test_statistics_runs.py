@@ -27,7 +27,7 @@ from tasks.storage.workspace.run_folder import hold, run_name
 from tasks.storage.workspace.settings import Workspace
 from tasks.verify import verify
 from tests.tasks.verification.forgery import load
-from tests.tasks.verification.test_clip_versions import laplace as private_clips
+from tests.worlds.statistic_kinds import clips as private_clips
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables, pure
 
 pytestmark = pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -65,6 +65,17 @@ class StatisticsScenario(SyntheticScenario):
         facts = gather(ledger, spec, contract, plan, version, made, outcomes, first().software)
         ledger.close()
         return facts
+
+    def planned(self, folder: Path) -> tuple[ReleaseSpec, Contract, Any]:
+        """Plan, and leave nothing open."""
+        spec, contract, plan, ledger = self.prepared_of(folder, self.plan_type)
+        ledger.close()
+        return spec, contract, plan
+
+    def snapshot(self, folder: Path) -> tuple[Contract, Any, PrivateTable]:
+        """Plan, and take rows in."""
+        spec, contract, plan = self.planned(folder)
+        return contract, plan, self.taken(folder, spec, contract)
 
     def taken(self, folder: Path, spec: ReleaseSpec, contract: Contract) -> PrivateTable:
         """Write made-up rows and take them in."""

@@ -55,10 +55,7 @@ class Version:
 
     def copy(self, to: Path) -> Version:
         """Copy the version, writable, so that a test may spoil it."""
-        shutil.copytree(self.folder, to)
-        for path in (to, *to.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        return Version(to, self.signer)
+        return Version(copied(self.folder, to), self.signer)
 
     def verify(self, **options: Any) -> VerificationReport:
         """Check it against its publisher's key; options are those of `tasks.verify.verify`."""
@@ -77,6 +74,15 @@ class Version:
     def files(self) -> list[str]:
         """Names of all its files."""
         return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """Copy a folder, writable, so that a test may spoil it; links stay links."""
+    shutil.copytree(folder, to, symlinks=True)
+    for path in (to, *to.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    return to
 
 
 def publish_version(scenario: AnyScenario, folder: Path, *, here: bool = False) -> Version:

@@ -17,11 +17,11 @@ from tasks.ingest import ingest
 from tasks.products.version_records import published_statistics_record
 from tests.tasks.intake import KEY
 from tests.tasks.verification.forgery import load
-from tests.tasks.verification.test_clip_versions import laplace as clipped_by_the_run
-from tests.tasks.verification.test_quota_versions import laplace as within_quotas
 from tests.worlds.distinct_counts import laplace as apart
 from tests.worlds.distinct_counts import of_keys as apart_by_keys
 from tests.worlds.private_keys import pure as of_keys
+from tests.worlds.statistic_kinds import clips as clipped_by_the_run
+from tests.worlds.statistic_kinds import quotas as within_quotas
 from tests.worlds.statistics import StatisticsScenario, of_tables
 from tests.worlds.versions import Version, Worlds
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,30 +13,19 @@ import pyarrow.parquet as pq
 
 from tests.tasks.verification.forgery import (
     Change,
+    Forgery,
     Json,
     both,
+    cell,
     digest_of,
+    drawn,
     edit,
     edit_table,
-    nothing,
     of_kind,
     replay,
+    rewritten,
     set_cell,
 )
-
-
-@dataclass
-class Forgery:
-    """One consistent forgery, and the rules that must find it; its key below is the fact that it falsifies."""
-
-    rules: set[int]
-    record: Change = nothing
-    journal: Change = nothing
-    manifest: Change = nothing
-    files: Callable[[Path], object] = nothing
-    of: str = "town"
-    says: str = ""
-    where: set[str] = field(default_factory=set)
 
 
 def claim(epsilon: int) -> Change:
@@ -76,8 +64,9 @@ def without(kind: str) -> Change:
     return lambda entries: entries.remove(next(each for each in entries if each["kind"] == kind))
 
 
-def event(number: int, change: Change) -> tuple[Change, Change]:
+def event(number: int, change: Change | None = None, **changed: Any) -> tuple[Change, Change]:
     """Change an event wherever it stands: in the record, in the charge's plan, in the draw's entry."""
+    change = change or (lambda event: event.update(changed))
 
     def in_journal(entries: list[Json]) -> None:
         change(of_kind(entries, "charge_reserved")["events"][number])
@@ -110,22 +99,37 @@ def table(**changed: Any) -> Change:
     return replay(lambda r: r["tables"][0].update(changed))
 
 
+def product(change: Change | None = None, **changed: Any) -> Change:
+    """State something else of what the spec asked for."""
+    return replay(lambda r: change(r["product"]) if change else r["product"].update(changed))
+
+
+def total(**changed: Any) -> Change:
+    return replay(lambda r: r["total"].update(changed))
+
+
+def contract(**changed: Any) -> Change:
+    return replay(lambda r: r["contract"].update(changed))
+
+
+def calculus(**stated: Any) -> tuple[Change, Change]:
+    """State another calculus of the account, in the record and where it was opened."""
+    return replay(lambda r: r.update(calculus=stated)), opened(calculus=stated)
+
+
+def in_copy(before: str, after: str) -> Callable[[Path], object]:
+    """Change a line of a CSV copy."""
+    return rewritten("data/hired.csv", before.encode(), after.encode())
+
+
 def of_terms(rational: str, factor: int) -> str:
     """Write the same rational number in other terms."""
     fraction = Fraction(rational)
     return f"{fraction.numerator * factor}/{fraction.denominator * factor}"
 
 
-def set_moves(entry: Json) -> None:
-    entry["moves"] = [1]
-
-
 def table_file(name: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], object]:
     return lambda folder: edit_table(folder / name, change)
-
-
-def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], object]:
-    return lambda folder: set_cell(folder / name, column, row, value)
 
 
 MEASURED = "measurements/age.parquet"
@@ -175,7 +179,7 @@ FORGERIES = {
     ),
     "cells are said to be suppressed, and are not": Forgery({9}, table(suppressed=4), says="age: suppressed"),
     "the standard error of the total is smaller than recomputed": Forgery(
-        {9}, replay(lambda r: r["total"].update(standard_error="0.1")), says="total.standard_error"
+        {9}, total(standard_error="0.1"), says="total.standard_error"
     ),
     "the claim is smaller than what the events cost": Forgery(
         {7}, claim(9 * 10**11), in_charge(epsilon=9 * 10**11), says="0.9"
@@ -245,7 +249,7 @@ FORGERIES = {
     ),
     "a draw is entered for less than its event costs": Forgery(
         {7},
-        both(replay(lambda r: r["draws"][1].update(cost=5)), amounts(amount=525_000_000_005, after=525_000_000_005)),
+        both(drawn(1, cost=5), amounts(amount=525_000_000_005, after=525_000_000_005)),
         both(
             cost_of_second(5),
             taken(amount=525_000_000_005, after=525_000_000_005),
@@ -253,18 +257,9 @@ FORGERIES = {
         says="recomputed from the event",
     ),
     "the loss is infinite in the account's calculus": Forgery(
-        {7},
-        replay(lambda r: r.update(calculus={"kind": "pure"})),
-        opened(calculus={"kind": "pure"}),
-        of="guild",
-        says="a finite loss",
+        {7}, *calculus(kind="pure"), of="guild", says="a finite loss"
     ),
-    "the account's calculus is not a known one": Forgery(
-        {7},
-        replay(lambda r: r.update(calculus={"kind": "free"})),
-        opened(calculus={"kind": "free"}),
-        says="kind pure",
-    ),
+    "the account's calculus is not a known one": Forgery({7}, *calculus(kind="free"), says="kind pure"),
     "the claim has no delta, and Gaussian noise needs one": Forgery(
         {7},
         replay(lambda r: r["claim"].update(delta=0)),
@@ -276,33 +271,27 @@ FORGERIES = {
         {7}, replay(lambda r: r["charge"].update(epsilon="lots")), says="'lots'"
     ),
     "a draw's event is not that of noise": Forgery(
-        {6},
-        replay(lambda r: r["draws"][1].update(event={"kind": "pure", "epsilon": "1"})),
-        says="noise that was drawn",
+        {6}, drawn(1, event={"kind": "pure", "epsilon": "1"}), says="noise that was drawn"
     ),
-    "a draw's event cannot be read": Forgery(
-        {6}, replay(lambda r: r["draws"][1]["event"].update(moves=[0])), says="event of discrete Laplace"
-    ),
+    "a draw's event cannot be read": Forgery({6}, drawn(1, "event", moves=[0]), says="event of discrete Laplace"),
     "the product names another kind of noise than was drawn": Forgery(
-        {6}, replay(lambda r: r["product"].update(mechanism="gaussian")), says="gaussian, as the product says"
+        {6}, product(mechanism="gaussian"), says="gaussian, as the product says"
     ),
     "a table of the product has a column that the contract does not have": Forgery(
-        {5}, replay(lambda r: r["product"]["tables"][0].update(columns=["salary"])), says="salary"
+        {5}, product(lambda p: p["tables"][0].update(columns=["salary"])), says="salary"
     ),
-    "the product is of no known kind": Forgery(
-        {5}, replay(lambda r: r["product"].update(kind="report")), says="replay.product"
-    ),
+    "the product is of no known kind": Forgery({5}, product(kind="report"), says="replay.product"),
     "the product is not written in its one form": Forgery(
-        {5}, replay(lambda r: r["product"]["refine"].pop("lambda_")), says="another form"
+        {5}, product(lambda p: p["refine"].pop("lambda_")), says="another form"
     ),
     "the spec charges another account than the journal": Forgery(
         {5, 6}, replay(lambda r: r["charge"].update(account="other")), says="charge.account"
     ),
     "an event understates how many cells a unit moves": Forgery(
-        {6, 7, 10}, *event(0, set_moves), of="extract", says="[1, 1]"
+        {6, 7, 10}, *event(0, moves=[1]), of="extract", says="[1, 1]"
     ),
     "a draw's event is not the one that was planned and entered": Forgery(
-        {6, 8, 9}, replay(lambda r: r["draws"][1]["event"].update(inverse_scale="1/100")), says="inverse_scale"
+        {6, 8, 9}, drawn(1, "event", inverse_scale="1/100"), says="inverse_scale"
     ),
     "the record has fewer draws than were charged": Forgery(
         {6}, replay(lambda r: r["draws"].pop()), says="number of draws"
@@ -311,62 +300,41 @@ FORGERIES = {
         {6, 7}, journal=lambda entries: entries.pop(-2), says="number of draws"
     ),
     "the recorded contract is not the one with its digest": Forgery(
-        {5, 10},
-        replay(lambda r: r["contract"].update(adjacency="replace_one")),
-        says="digest of the recorded contract",
+        {5, 10}, contract(adjacency="replace_one"), says="digest of the recorded contract"
     ),
-    "the recorded contract cannot be read as one": Forgery(
-        {5}, replay(lambda r: r["contract"].update(columns=[])), says="contract.columns"
-    ),
+    "the recorded contract cannot be read as one": Forgery({5}, contract(columns=[]), says="contract.columns"),
     "the record is of another version than the manifest": Forgery(
         {5}, lambda record: record.update(version=9), says="as the predicate in MANIFEST.json says"
     ),
     "the recorded contract's unit cannot be read as one": Forgery(
-        {5}, replay(lambda r: r["contract"].update(unit="row")), says="replay.contract.unit"
+        {5}, contract(unit="row"), says="replay.contract.unit"
     ),
     "the record has a schema that is not known": Forgery(
         {5}, lambda r: r.update(schema="sudare-record/9"), says="sudare-record/9"
     ),
     "the product has fewer tables than were published": Forgery(
-        {5, 6, 10}, replay(lambda r: r["product"]["tables"].pop()), says="as the product says"
+        {5, 6, 10}, product(lambda p: p["tables"].pop()), says="as the product says"
     ),
     "a table's method of refinement is not the product's": Forgery(
-        {5},
-        replay(lambda r: r["tables"][0].update(method="none")),
-        says="tables[0].method",
+        {5}, table(method="none"), says="tables[0].method"
     ),
     "a table's lambda is not the product's": Forgery(
-        {5},
-        replay(lambda r: r["tables"][0].update({"lambda": "0.25"})),
-        of="guild",
-        says="tables[0].lambda",
+        {5}, table(**{"lambda": "0.25"}), of="guild", says="tables[0].lambda"
     ),
     "a table's lambda is not the one that its noisy values lead to": Forgery(
-        {9},
-        replay(lambda r: r["tables"][0].update({"lambda": "0.25"})),
-        of="chosen",
-        says="lambda",
+        {9}, table(**{"lambda": "0.25"}), of="chosen", says="lambda"
     ),
     "a lambda is said to be the product's, and was chosen by the noisy values": Forgery(
-        {9},
-        replay(lambda r: r["tables"][0].update(chosen=None, estimated_rmse={})),
-        of="chosen",
-        says="lambda by auto",
+        {9}, table(chosen=None, estimated_rmse={}), of="chosen", says="lambda by auto"
     ),
     "a lambda is said to be chosen for a sparsity, and was not": Forgery(
         {9}, replay(lambda r: r["tables"][1]["chosen"].update(by="sparsity")), of="chosen", says="lambda by auto"
     ),
     "an estimated error is smaller than recomputed": Forgery(
-        {9},
-        replay(lambda r: r["tables"][0].update(estimated_rmse={"negative_l2": "0.001"})),
-        of="chosen",
-        says="estimated_rmse of negative_l2",
+        {9}, table(estimated_rmse={"negative_l2": "0.001"}), of="chosen", says="estimated_rmse of negative_l2"
     ),
     "a table's method is not the one that its noisy values pick": Forgery(
-        {9},
-        replay(lambda r: r["tables"][0].update(method="none")),
-        of="extract",
-        says="method",
+        {9}, table(method="none"), of="extract", says="method"
     ),
     "the estimated error of a candidate method is left out": Forgery(
         {9},
@@ -375,7 +343,7 @@ FORGERIES = {
         says="simplex",
     ),
     "the product names a lambda, and the table has another": Forgery(
-        {5}, replay(lambda r: r["product"]["refine"].update(lambda_="0.25")), of="chosen", says="tables[0].lambda"
+        {5}, product(lambda p: p["refine"].update(lambda_="0.25")), of="chosen", says="tables[0].lambda"
     ),
     "a data file is published that the record does not speak of": Forgery(
         {5, 10}, files=lambda f: (f / "data" / "more.csv").write_text("x"), says="more.csv"
@@ -385,14 +353,10 @@ FORGERIES = {
     "a refined value is not the one whose digest is in the record": Forgery(
         {9}, files=cell("data/age.parquet", "count", 3, 10**6), says="SHA-256"
     ),
-    "the stated total is not the noisy one": Forgery(
-        {9}, replay(lambda r: r["total"].update(value=17)), says="total.value"
-    ),
-    "the stated total is not the declared one": Forgery(
-        {9}, replay(lambda r: r["total"].update(value=17)), of="extract", says="total.value"
-    ),
+    "the stated total is not the noisy one": Forgery({9}, total(value=17), says="total.value"),
+    "the stated total is not the declared one": Forgery({9}, total(value=17), of="extract", says="total.value"),
     "the record states no total, and the product has one": Forgery(
-        {9}, replay(lambda r: r["total"].update(kind="none", value=None)), says="total.kind"
+        {9}, total(kind="none", value=None), says="total.kind"
     ),
     "noisy values are not those that were entered when they were drawn": Forgery(
         {8, 9}, files=cell(MEASURED, "noisy", 2, 10**6), says="when it was drawn"
@@ -410,23 +374,13 @@ FORGERIES = {
         {9}, files=cell("data/age.parquet", "upper", 1, 10**7), says="column upper, row 2"
     ),
     "an interval in a CSV copy is not that of its table": Forgery(
-        {9},
-        files=lambda f: (f / "data/hired.csv").write_text(
-            (f / "data/hired.csv").read_text().replace("\n2020-Q3,", "9\n2020-Q3,")
-        ),
-        of="guild",
-        says="data/hired.csv: column upper, row 2",
+        {9}, files=in_copy("\n2020-Q3,", "9\n2020-Q3,"), of="guild", says="data/hired.csv: column upper, row 2"
     ),
     "a cell is marked impossible that the contract allows": Forgery(
         {8}, files=cell(MEASURED, "structural_zero", 9, True), says="column structural_zero, row 10"
     ),
     "a count in a CSV copy is not that of its table": Forgery(
-        {9},
-        files=lambda f: (f / "data/hired.csv").write_text(
-            (f / "data/hired.csv").read_text().replace("\n2020-Q2,", "\n2020-Q2,9")
-        ),
-        of="guild",
-        says="data/hired.csv: column count, row 2",
+        {9}, files=in_copy("\n2020-Q2,", "\n2020-Q2,9"), of="guild", says="data/hired.csv: column count, row 2"
     ),
     "a CSV copy cannot be read as CSV": Forgery(
         {9}, files=lambda f: (f / "data/hired.csv").write_bytes(b"\xff\x00,\n"), of="guild", where={"data/hired.csv"}

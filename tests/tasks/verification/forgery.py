@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,9 @@ def edit(path: Path, change: Callable[[Json], object]) -> None:
 def forge(
     version: Version,
     *,
-    record: Callable[[Json], object] = lambda record: None,
-    journal: Callable[[list[Json]], object] = lambda entries: None,
-    manifest: Callable[[Json], object] = lambda manifest: None,
+    record: Change = lambda record: None,
+    journal: Change = lambda entries: None,
+    manifest: Change = lambda manifest: None,
     signer: Signer | None = None,
 ) -> Version:
     """Change record and journal, then make every digest, chain and signature consistent again; return the version."""
@@ -267,10 +267,13 @@ def both(*changes: Change) -> Change:
     return change
 
 
-def assert_caught(version: Version, rules: set[int], says: str = "", *, where: str = "", field: str = "") -> None:
+def assert_caught(
+    version: Version, rules: set[int], says: str = "", *, where: str = "", field: str = "", alone: bool = False
+) -> None:
     """Assert that `verify` passes none of these rules, that one of them has a finding, and what some finding says."""
     report = version.verify()
     assert not report.ok
+    assert not alone or broken(report) == rules, report.findings
     assert rules <= {check.rule for check in report.checks if not check.passed}, report.findings
     assert rules & broken(report), report.findings
     assert says in "\n".join(map(str, report.findings))
@@ -292,22 +295,102 @@ def of_kind(entries: list[Json], kind: str) -> Json:
     return body
 
 
+def drawn(place: int | str, part: str = "", **changed: Any) -> Change:
+    """Change what the record states of a draw, which has a place or a key, or of one part of it."""
+
+    def change(record: Json) -> None:
+        stated = draw_of(record, place)
+        (stated[part] if part else stated).update(changed)
+
+    return change
+
+
+def undrawn(place: int | str, part: str, key: str) -> Change:
+    """Take a key out of a part of a draw."""
+    return lambda record: draw_of(record, place)[part].pop(key)
+
+
+def draw_of(record: Json, place: int | str) -> Json:
+    draws: list[Json] = record["replay"]["draws"]
+    return draws[place] if isinstance(place, int) else next(each for each in draws if each["key"] == place)
+
+
+def all_events(**changed: Any) -> tuple[Change, Change]:
+    """Change the events of all draws in the record, in the journal and in what was planned."""
+
+    def in_record(record: Json) -> None:
+        for draw in record["replay"]["draws"]:
+            draw["event"].update(changed)
+
+    def in_journal(entries: list[Json]) -> None:
+        for entry in entries:
+            for event in entry["body"].get("events", []) if isinstance(entry["body"], dict) else []:
+                event.update(changed)
+            if entry["kind"] == "noise_drawn":
+                entry["body"]["event"].update(changed)
+
+    return in_record, in_journal
+
+
+def cell(name: str, column: str, row: int, value: Any) -> Callable[[Path], object]:
+    return lambda folder: set_cell(folder / name, column, row, value)
+
+
+def raised(name: str, column: str, row: int, by: float = 1) -> Callable[[Path], object]:
+    """Add to a number of a Parquet file."""
+    return lambda folder: set_cell(folder / name, column, row, pq.read_table(folder / name)[column][row].as_py() + by)
+
+
+def rewritten(name: str, before: bytes, after: bytes) -> Callable[[Path], object]:
+    """Put other bytes in the place of the first of these."""
+
+    def files(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        assert before in content
+        (folder / name).write_bytes(content.replace(before, after, 1))
+
+    return files
+
+
+def moved(name: str, row: int, by: int) -> Callable[[Path], object]:
+    """Move a noisy number with its interval."""
+
+    def files(folder: Path) -> None:
+        for column in ("noisy", "lower", "upper"):
+            values = pq.read_table(folder / name).column(column).to_numpy()
+            set_cell(folder / name, column, row, values[row] + by)
+
+    return files
+
+
 @dataclass(frozen=True)
 class Forgery:
     """What a publisher changes and signs again, the rules that it breaks, and what the findings say of it."""
 
     rules: set[int]
+    record: Change = nothing
+    journal: Change = nothing
+    manifest: Change = nothing
+    files: Callable[[Path], object] = nothing
+    of: str = "town"
     says: str = ""
-    record: Callable[[Json], object] = lambda record: None
-    journal: Callable[[list[Json]], object] = lambda entries: None
-    files: Callable[[Path], object] = lambda folder: None
+    where: set[str] = field(default_factory=set)
 
-    def check_found(self, version: Version) -> None:
+    def check_found(self, version: Version, *, alone: bool = False) -> None:
+        """Its rules have findings, and no others where it is found by them alone; each has all of its words."""
         self.files(version.folder)
-        forge(version, record=self.record, journal=self.journal)
+        forge(version, record=self.record, journal=self.journal, manifest=self.manifest)
         report = version.verify()
-        assert not report.ok
         told = "\n".join(map(str, report.findings))
-        assert self.rules <= broken(report), told
+        assert not report.ok
+        assert self.rules == broken(report) if alone else self.rules <= broken(report), told
         assert self.says in told
+        assert self.where <= named(report)
         assert all(each.where and each.field and each.found and each.allowed for each in report.findings)
+
+    def check_caught(self, version: Version, then: Callable[[Path], object] = nothing) -> None:
+        """Its rules do not pass, where other files are made to fit the record after it was changed."""
+        self.files(version.folder)
+        edit(version.folder / "record.json", self.record)
+        then(version.folder)
+        assert_caught(forge(version, journal=self.journal), self.rules, self.says)

@@ -69,8 +69,7 @@ def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_pat
     assert report.ok, report.findings
     assert NOT_COMPARED not in report.cannot_tell
     version = version.copy(tmp_path / "copy")
-    forge(version, record=lambda record: told(record, "software.code", "f" * 64))
-    report = version.verify()
+    report = forge(version, record=lambda record: told(record, "software.code", "f" * 64)).verify()
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     forge(version, record=lambda record: told(record, "software.code", software().code))
@@ -103,8 +102,7 @@ def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version,
     name, change = FORGERIES[what]
     page = version.folder / name
     page.write_text(change(page.read_text(encoding="utf-8")), encoding="utf-8")
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert broken(report) == {10}
     assert ALL_RULES[9].code == "descriptions"
     [finding] = report.findings
@@ -126,8 +124,7 @@ def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Ve
         software = record["declarations"]["software"]
         software[path] = {**software["packages"], "jinja2": "1.0"} if path == "packages" else "f" * 64
 
-    forge(version, record=change)
-    report = version.verify()
+    report = forge(version, record=change).verify()
     assert report.ok, report.findings
     assert NOT_COMPARED in report.cannot_tell
     assert "not compared, go by the statement" in NOT_COMPARED
@@ -173,8 +170,7 @@ def test_a_publisher_that_names_other_code_cannot_put_a_script_into_a_page(
     at, by = SCRIPTS[what]
     page.write_text(before.replace(at, by, 1), encoding="utf-8")
     assert page.read_text(encoding="utf-8") != before
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert broken(report) == {10}
     assert [finding.where for finding in report.findings] == [name]
 
@@ -236,8 +232,7 @@ def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, k
     """Signed again by the publisher; its digests are right."""
     page = version.folder / "croissant.json"
     page.write_text(json.dumps(json.loads(page.read_text()) | {key: value}), encoding="utf-8")
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert broken(report) == {10}
     assert [(finding.where, finding.field) for finding in report.findings] == [("croissant.json", key)]
 
@@ -253,8 +248,7 @@ def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(vers
     for part, at in ((file, "distribution[0]."), (column, "recordSet[0].field[0].")):
         part.update({key: f"{value}1" for key, value in part.items() if f"{at}{key}" in words})
     page.write_text(json.dumps(entry), encoding="utf-8")
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert broken(report) == {10}
     assert {finding.field for finding in report.findings} == words
 
@@ -262,8 +256,7 @@ def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(vers
 @pytest.mark.parametrize("name", [*map(page_name, languages())])
 def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
     (version.folder / name).unlink()
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert not report.ok
     assert {finding.found for finding in report.findings} <= {"nothing", f"no {name}"}
 
@@ -272,8 +265,7 @@ def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
 @pytest.mark.parametrize("path", ["about.curator", "source.format", "software.packages", "software.code"])
 def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object) -> None:
     """Values of a form that no template expects; whatever rendering raises is a finding, and never a traceback."""
-    forge(version, record=lambda record: told(record, path, value))
-    report = version.verify()
+    report = forge(version, record=lambda record: told(record, path, value)).verify()
     assert not report.ok
     assert [each.rule for each in report.checks] == list(range(1, 11))
 

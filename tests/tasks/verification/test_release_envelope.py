@@ -142,8 +142,7 @@ def test_a_publisher_whose_predicate_says_more_than_the_record_is_found(
     """The publisher signs it: only the record tells that it is not so."""
     was = statement_of(guild)["predicate"][field]
     value = "replace_one" if was == value else value
-    forge(guild, manifest=lambda manifest: manifest.update({field: value}))
-    report = guild.verify()
+    report = forge(guild, manifest=lambda manifest: manifest.update({field: value})).verify()
     assert 5 in broken(report)
     assert ("record.json", field) in {(each.where, each.field) for each in report.findings}
 

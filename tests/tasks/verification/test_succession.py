@@ -1,25 +1,30 @@
-"""A version beside the one before it: whoever cut or rewrote the journal between them is found, and nobody else."""
+"""A version beside others: whoever cut or rewrote the journal between them is found, and what witnesses saw of it."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from contracts.canonical import readable_json
-from privacy.ledger.journal.signing import Signer
+from contracts.errors import SpecRefused
+from privacy.ledger.journal.notes import COSIGNATURE, TreeHead, VerifierKey, cosign_note
+from privacy.ledger.journal.signing import SeedKey, Signer
 from privacy.ledger.ledger import Ledger
 from tasks.records.model.journal_statements import Proof
+from tasks.verification.comparison import compare_folders
 from tasks.verification.inclusion import JournalledRun, read_run
 from tasks.verification.outcomes import VerificationReport
 from tasks.verification.succession import Surroundings, Witness, check_before
+from tasks.verification.witness_checks import check_witnesses, pinned_policy
 from tasks.verify import verify
-from tests.tasks.verification.forgery import Json, edit, load, proof_head, prove, with_head
+from tests.tasks.verification.forgery import Json, edit, forge, load, proof_head, prove, with_head
 from tests.worlds.tables import first
-from tests.worlds.versions import SEED, Version, broken, publish_version
+from tests.worlds.versions import SEED, Version, Worlds, broken, copied, publish_version
 
 SIGNER = Signer(SEED)
 
@@ -35,13 +40,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(published: Path, tmp_path: Path) -> Path:
-    """A copy to spoil."""
-    copy = tmp_path / "copy"
-    shutil.copytree(published, copy, symlinks=True)
-    for path in (copy, *copy.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    return copy
+    return copied(published, tmp_path / "copy")
 
 
 @pytest.fixture
@@ -69,9 +68,6 @@ def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Pat
         assert checked(folder, number).findings == ()
     head = proof_head(load(proof_of(folder, 1)))
     assert [(each["size"], each["root"]) for each in load(proof_of(folder, 2))["earlier"]] == [(head.size, head.root)]
-
-
-# --- a journal that was cut or rewritten ----------------------------------------------------------------------
 
 
 def regrow(folder: Path, *, before: int, change: Callable[[Json], object] = lambda proof: None) -> None:
@@ -119,9 +115,6 @@ def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder:
     regrow(folder, before=before)
     findings = checked(folder, 2).findings
     assert "another entry" in {each.found for each in findings if each.field.startswith("entries, sequence")}
-
-
-# --- who is no witness ----------------------------------------------------------------------------------------
 
 
 def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(folder: Path, ledger: Ledger) -> None:
@@ -188,9 +181,6 @@ def test_what_is_no_version_of_the_store_is_not_asked(folder: Path) -> None:
     (finding,) = checked(folder, 2).findings  # its own entry names the checkpoint that the proof leaves out
     assert (finding.where, finding.field, finding.found) == ("PROOF.json", "earlier", "no earlier checkpoint")
     assert "which the entry version_published names" in finding.allowed
-
-
-# --- balances of the accounts, names and latest ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("returnable", "found"), [(0, 1), (10**12, 0)])
@@ -268,9 +258,6 @@ def test_latest_that_leads_to_another_release_is_found(folder: Path) -> None:
     assert [note.startswith("latest, beside this version, leads elsewhere") for note in beside.notes] == [True]
 
 
-# --- a version that was withdrawn -----------------------------------------------------------------------------
-
-
 def test_a_withdrawn_version_still_verifies_and_can_be_proven_again(folder: Path, ledger: Ledger) -> None:
     """Its withdrawal is the journal's to tell; the proof is of what was published."""
     run_key = ledger.versions("town")[0].run_key
@@ -283,3 +270,102 @@ def test_a_withdrawn_version_still_verifies_and_can_be_proven_again(folder: Path
     for number in (1, 2):
         assert checked(folder, number).findings == ()
     assert ledger.verify(public_key=SIGNER.public_key) == []
+
+
+@pytest.fixture
+def mine(worlds: Worlds, tmp_path: Path) -> Version:
+    return worlds.published(first()).copy(tmp_path / "mine" / "town" / "v1")
+
+
+def test_a_copy_contradicts_nothing(mine: Version, tmp_path: Path) -> None:
+    """Whether the two are named as versions, releases or stores."""
+    theirs = mine.copy(tmp_path / "theirs" / "town" / "v1")
+    for up in (0, 1, 2):
+        one, other = ([v.folder, *v.folder.parents][up] for v in (mine, theirs))
+        assert compare_folders(one, other, public_key=mine.key) == ([], [])
+
+
+def test_two_versions_of_one_number_are_found(mine: Version, tmp_path: Path) -> None:
+    """Both hold by themselves, signed by the publisher; side by side they do not."""
+    theirs = forge(mine.copy(tmp_path / "theirs" / "town" / "v1"))
+    findings, _ = compare_folders(mine.folder, theirs.folder, public_key=mine.key)
+    fields = [finding.field for finding in findings]
+    assert any(field.startswith("journal") for field in fields)
+    other = publish_version(first(), tmp_path / "other")
+    findings, _ = compare_folders(mine.folder, other.folder, public_key=mine.key)
+    kinds = {finding.field.rpartition(" ")[0] for finding in findings}
+    assert {"journal entry", "journal of size"} <= kinds
+    assert any(finding.field.startswith("manifest ") for finding in findings)
+    assert all("show both" in finding.remedy for finding in findings)
+
+
+def test_a_proof_that_does_not_hold_is_no_testimony(mine: Version, tmp_path: Path) -> None:
+    """Whoever changes a copy cannot make the publisher look like a cheat: what does not hold is left out."""
+    theirs = mine.copy(tmp_path / "theirs" / "town" / "v1")
+    proof = theirs.folder / "PROOF.json"
+    assert load(proof)["checkpoint"]
+    edit(proof, lambda value: with_head(value, theirs.signer, root="0" * 64))
+    with pytest.raises(SpecRefused, match="proofs that hold under the pinned key"):
+        compare_folders(mine.folder, theirs.folder, public_key=mine.key)
+
+
+def test_a_folder_without_a_proof_under_the_key_is_refused(mine: Version, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpecRefused, match=r"no PROOF\.json"):
+        compare_folders(mine.folder, tmp_path / "empty", public_key=mine.key)
+    with pytest.raises(SpecRefused, match="does not hold"):
+        compare_folders(mine.folder, mine.folder, public_key=Signer(bytes(32)).public_key)
+
+
+def test_two_journals_of_one_key_within_one_folder_are_found(mine: Version, tmp_path: Path) -> None:
+    """A store may have both of them: the second proof is held against the first, and does not take its place."""
+    publish_version(first(), tmp_path / "other").copy(tmp_path / "mine" / "village" / "v1")
+    store, theirs = tmp_path / "mine", mine.copy(tmp_path / "theirs" / "town" / "v1")
+    for one, other in ((store, theirs.folder), (theirs.folder, store), (store, store)):
+        findings, _ = compare_folders(one, other, public_key=mine.key)
+        inside = [finding for finding in findings if "another version in" in finding.allowed]
+        kinds = {finding.field.rpartition(" ")[0] for finding in inside}
+        assert {"journal entry", "journal of size"} <= kinds
+        assert len(inside) == 3, "the manifest of the number too, the first place of each kind"
+        assert all(finding.where.endswith("village/v1") for finding in inside)
+
+
+NOW = datetime(2026, 11, 25, 12, 30, tzinfo=UTC)
+COSIGNED = Signer(bytes([7]) * 32)
+WITNESS = SeedKey(bytes([8]) * 32)
+WITNESS_KEY = VerifierKey("witness.example/a", WITNESS.public, COSIGNATURE)
+POLICY = pinned_policy(f"witness a {WITNESS_KEY.text}\nquorum a\n", "policy")
+
+
+def cosigned_at(time: int) -> str:
+    note = COSIGNED.note(TreeHead(COSIGNED.verifier.name, 3, "0" * 64).text)
+    return note.signed_by(cosign_note(note.text, WITNESS_KEY, WITNESS.sign, time=time)).to_bytes().decode()
+
+
+@pytest.mark.parametrize("ahead", [-86_400, 0, 3600])
+def test_a_witness_whose_clock_is_an_hour_ahead_counts(ahead: int) -> None:
+    findings, notes = check_witnesses(cosigned_at(int(NOW.timestamp()) + ahead), POLICY, now=NOW)
+    assert findings == []
+    assert notes[0].startswith("witness a saw this journal at 2026-11-2")
+
+
+@pytest.mark.parametrize("time", [0, int(NOW.timestamp()) + 3601, 2**62, 2**63 - 1])
+def test_a_time_that_cannot_be_is_a_finding_by_name_and_its_line_does_not_count(time: int) -> None:
+    """Its signature holds: whoever has the witness's key made it. No number stops the checker."""
+    findings, notes = check_witnesses(cosigned_at(time), POLICY, now=NOW)
+    assert [finding.field for finding in findings] == ["witness a", "cosignatures"]
+    assert findings[0].found.startswith(f"time {time}")
+    assert findings[0].remedy
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("days", "holds"), [(0, True), (-1, True), (29, True), (-2, False), (33, False), (7 * 365, False)]
+)
+def test_the_journals_dates_are_those_at_which_witnesses_saw_it(days: int, holds: bool) -> None:
+    """A journal that is dated 2019 and was first seen in 2026 was dated by a clock that was wrong, or by choice."""
+    seen = cosigned_at(int(NOW.timestamp()) - 3600)
+    published = NOW - timedelta(days=days, hours=1)
+    findings, notes = check_witnesses(seen, POLICY, now=NOW, published=published)
+    assert [finding.field for finding in findings] == ([] if holds else ["version_published, date"])
+    assert len(notes) == 1

@@ -30,8 +30,7 @@ def test_a_file_of_another_version_in_the_place_of_what_was_drawn_is_found(
     version = worlds.published(make()).copy(tmp_path / "copy")
     [drawn] = [name for name in version.files if name.startswith("measurements/")]
     (version.folder / drawn).write_bytes((versions["extract"].folder / by).read_bytes())
-    forge(version)
-    report = version.verify(deep=True)
+    report = forge(version).verify(deep=True)
     assert not report.ok
     assert drawn in named(report)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,18 @@ from privacy.classifiers.classifier import classifier_layout, read_classifier
 from privacy.classifiers.safetensors import from_safetensors, to_safetensors
 from privacy.grant.durable_draws import DurableDraws
 from tests.tasks.records.version_schemas import version_schemas
-from tests.tasks.verification.forgery import Json, assert_caught, assert_caught_by_deep, edit, forge, load
+from tests.tasks.verification.forgery import (
+    Change,
+    Forgery,
+    Json,
+    all_events,
+    assert_caught,
+    assert_caught_by_deep,
+    edit,
+    forge,
+    load,
+    replay,
+)
 from tests.worlds.classifiers import (
     TERMS,
     anonymized_learning,
@@ -92,8 +102,8 @@ def other_weights(folder: Path) -> None:
     OTHER["sha256"] = hashlib.sha256(content).hexdigest()
 
 
-def replayed(**changed: Any) -> Callable[[Json], object]:
-    return lambda record: record["replay"]["model"].update(changed)
+def replayed(**changed: Any) -> Change:
+    return replay(lambda r: r["model"].update(changed))
 
 
 def restated(record: Json) -> None:
@@ -101,50 +111,36 @@ def restated(record: Json) -> None:
     record["replay"]["model"]["sha256"] = OTHER["sha256"]
 
 
-FORGERIES: dict[str, tuple[int, Callable[[Path], object], Callable[[Json], object], str]] = {
-    "other weights": (9, other_weights, lambda record: None, "SHA-256"),
-    "other weights, stated": (9, other_weights, restated, "noisy values"),
-    "another card": (
-        9,
-        lambda f: (f / "model/card.md").write_text("# Safe"),
-        lambda r: None,
-        "the bytes that follow",
+FORGERIES = {
+    "other weights": Forgery({9}, files=other_weights, says="SHA-256"),
+    "other weights, stated": Forgery({9}, restated, files=other_weights, says="noisy values"),
+    "another card": Forgery(
+        {9}, files=lambda f: (f / "model/card.md").write_text("# Safe"), says="bytes that follow"
     ),
-    "another range": (9, lambda f: None, lambda r: replayed(range=["-9.0", "9.0", "-9.0", "9.0"])(r), "range"),
-    "a range of two numbers": (5, lambda f: None, lambda r: replayed(range=["-9.0", "9.0"])(r), "range"),
-    "another width": (5, lambda f: None, replayed(widths=[13, 4]), "widths"),
-    "another place of the weights": (5, lambda f: None, replayed(weights="model/card.md"), "replay.model.weights"),
-    "a seed": (5, lambda f: None, lambda r: r["replay"].update(seed="0" * 32), "replay.seed"),
-    "no checkpoint": (
-        5,
-        lambda f: None,
-        lambda r: [d.update(measurements=None) for d in r["replay"]["draws"]],
-        "product.measured",
+    "another range": Forgery({9}, replayed(range=["-9.0", "9.0", "-9.0", "9.0"]), says="range"),
+    "a range of two numbers": Forgery({5}, replayed(range=["-9.0", "9.0"]), says="range"),
+    "another width": Forgery({5}, replayed(widths=[13, 4]), says="widths"),
+    "another place of the weights": Forgery({5}, replayed(weights="model/card.md"), says="replay.model.weights"),
+    "a seed": Forgery({5}, replay(lambda r: r.update(seed="0" * 32)), says="replay.seed"),
+    "no checkpoint": Forgery(
+        {5}, replay(lambda r: [d.update(measurements=None) for d in r["draws"]]), says="product.measured"
     ),
-    "inputs of another contract": (
-        9,
-        lambda f: edit(f / "model/inputs.json", lambda i: i["label"]["cells"].reverse()),
-        lambda r: None,
-        "the bytes that follow",
+    "inputs of another contract": Forgery(
+        {9},
+        files=lambda f: edit(f / "model/inputs.json", lambda i: i["label"]["cells"].reverse()),
+        says="the bytes that follow",
     ),
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
-    rule, files, record, says = FORGERIES[name]
-    files(version.folder)
-    assert_caught(forge(version, record=record), {rule}, says)
+    FORGERIES[name].check_found(version)
 
 
 def test_options_that_another_model_would_have_been_trained_by_are_caught_by_deep(version: Version) -> None:
     """The optimizer's rate stands in the learner's digest alone."""
-
-    def change(record: Json) -> None:
-        record["replay"]["product"]["options"]["learning_rate"] = 0.5
-
-    forge(version, record=change)
-    assert_caught_by_deep(version)
+    assert_caught_by_deep(forge(version, record=replay(lambda r: r["product"]["options"].update(learning_rate=0.5))))
 
 
 @pytest.mark.parametrize(
@@ -280,23 +276,6 @@ def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weight
     assert biases.max() <= 0.5
 
 
-def everywhere(kind: str, **changed: Any) -> tuple[Callable[[Json], object], Callable[[list[Json]], object]]:
-    """Change the events of all draws in the record, in the journal and in what was planned."""
-
-    def in_record(record: Json) -> None:
-        for draw in record["replay"]["draws"]:
-            draw["event"].update(changed)
-
-    def in_journal(entries: list[Json]) -> None:
-        for entry in entries:
-            for event in entry["body"].get("events", []) if isinstance(entry["body"], dict) else []:
-                event.update(changed)
-            if entry["kind"] == "noise_drawn":
-                entry["body"]["event"].update(changed)
-
-    return in_record, in_journal
-
-
 @pytest.mark.parametrize(
     ("name", "changed", "says"),
     [
@@ -310,7 +289,7 @@ def test_a_sensitivity_that_is_understated_everywhere_is_caught(
 ) -> None:
     """Even where record, journal and charge agree: it is derived anew from the layers."""
     version = approaches[name].copy(tmp_path / "v")
-    record, journal = everywhere(name, **changed)
+    record, journal = all_events(**changed)
     assert_caught(forge(version, record=record, journal=journal), {6}, f"event.{says}")
 
 
@@ -321,9 +300,7 @@ def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[st
     values = table.column("value").to_numpy().copy()
     values[0] = (values[0] + 1) % 2**16
     pq.write_table(pa.Table.from_arrays([pa.array(values)], schema=table.schema), path, compression="zstd")
-    forge(version)
-    report = version.verify()
-    assert {8, 9} <= broken(report), report.findings
+    assert {8, 9} <= broken(forge(version).verify())
 
 
 def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
@@ -332,8 +309,7 @@ def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
     """What has to be estimated first is checked by doing it again."""
     version = approaches["anonymizing_first"].copy(tmp_path / "v")
     other_weights(version.folder)
-    forge(version, record=restated)
-    assert_caught_by_deep(version)
+    assert_caught_by_deep(forge(version, record=restated))
 
 
 @pytest.mark.long

@@ -1,13 +1,15 @@
-"""Columns of pictures: read by their contract, refused where they mean nothing, released, and verified."""
+"""Columns of pictures: read by their contract, refused where they mean nothing, released and verified."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,18 +17,32 @@ from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.errors import GateBroken, SpecRefused
 from contracts.release.spec import Source
+from flows.evaluation.evaluate import evaluate_version
 from flows.request import read_request
+from privacy.generators.class_pictures import DeformedDecoder
+from privacy.generators.linear_decoder import ASKED_FOR
 from privacy.learning.layout import row_layout
 from privacy.marginals.portable import PostProcessingSeed
 from privacy.private_table import PrivateTable
 from privacy.snapshots.snapshot import SnapshotRows
 from tasks.ingest import ingest
-from tasks.sample import sample
+from tasks.sample import published_model, sample
+from tasks.storage.workspace.settings import Workspace
 from tasks.validate import validate
 from tests.tasks.intake import KEY
 from tests.tasks.records.charts.test_page_pictures import picture
-from tests.tasks.verification.forgery import edit, forge, load
-from tests.worlds.pictures import HEIGHT, PICTURE, SHAPE, SHAPES, WIDTH, PictureScenario, as_table, drawn
+from tests.tasks.verification.forgery import Forgery, edit, forge, load, replay
+from tests.worlds.pictures import (
+    HEIGHT,
+    PICTURE,
+    SHAPE,
+    SHAPES,
+    WIDTH,
+    PictureScenario,
+    TwoPictureScenario,
+    as_table,
+    drawn,
+)
 from tests.worlds.tables import contract_yaml, spec_yaml
 from tests.worlds.versions import Version, Worlds, broken
 
@@ -236,21 +252,16 @@ def change_a_place(folder: Path) -> None:
     pq.write_table(table.set_column(0, table.schema.field("picture"), lists), folder / DATA, compression="zstd")
 
 
-def test_a_changed_place_of_a_picture_is_found(version: Version) -> None:
-    change_a_place(version.folder)
-    forge(version)
-    report = version.verify()
-    assert broken(report) == {9}, report.findings
-    assert "column picture, row 4, place 5" in str(report.findings[0])
+HIGHER = replay(lambda r: r["contract"]["columns"][0]["domain"].update(height=HEIGHT + 1))
+FORGERIES = {
+    "a changed place of a picture": Forgery({9}, files=change_a_place, says="column picture, row 4, place 5"),
+    "pictures of another size in the contract": Forgery({5}, HIGHER),
+}
 
 
-def test_pictures_of_another_size_in_the_contract_are_found(version: Version) -> None:
-    def turn(record: dict) -> None:
-        record["replay"]["contract"]["columns"][0]["domain"]["height"] = HEIGHT + 1
-
-    edit(version.folder / "record.json", turn)
-    forge(version)
-    assert {5} <= broken(version.verify())
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_found_by_the_rule_it_breaks(version: Version, name: str) -> None:
+    FORGERIES[name].check_found(version, alone=FORGERIES[name].rules == {9})
 
 
 def test_further_pictures_come_from_the_model_as_parquet_alone(published: Version, tmp_path: Path) -> None:
@@ -261,3 +272,129 @@ def test_further_pictures_come_from_the_model_as_parquet_alone(published: Versio
         sample(published.folder, rows=4, where={}, seed=seed, to=tmp_path / "more.csv")
     with pytest.raises(Exception, match="a column of pictures"):
         sample(published.folder, rows=4, where={"picture": ["3"]}, seed=seed, to=tmp_path / "other.parquet")
+
+
+MODEL = Path("model") / "model.json"
+CLASSES = "{kind: synthetic, generator: class_pictures, options: {label: shape, dimensions: 8, frequencies: 12}}"
+
+
+@pytest.fixture(scope="module")
+def deformed(worlds: Worlds) -> Version:
+    return worlds.published(PictureScenario(product=CLASSES))
+
+
+@pytest.mark.long
+def test_a_version_of_deformed_pictures_verifies_and_is_fitted_again(deformed: Version) -> None:
+    stated = load(deformed.folder / MODEL)
+    assert stated["kind"] == "deformed_decoder"
+    assert stated["values"]["deformations"]["picture"]["height"] == 5
+    deformed.assert_verifies(deep=True)
+
+
+def test_other_deformations_than_the_spec_says_are_found_out(deformed: Version, tmp_path: Path) -> None:
+    """9: the rows do not follow from the model; 11: the model does not follow from the sums."""
+    version, at = deformed.copy(tmp_path / "v"), ("values", "deformations", "picture")
+    edit(version.folder / MODEL, lambda m: m[at[0]][at[1]][at[2]].update(turn=m[at[0]][at[1]][at[2]]["turn"] + 1000))
+    forge(version)
+    assert {9, 11} <= broken(version.verify(deep=True))
+
+
+def assert_other_options_are_found(version: Version, **options: object) -> None:
+    """Other draws are planned with these."""
+    report = forge(version, record=replay(lambda r: r["product"]["options"].update(options))).verify()
+    assert "replay.product.generator" in {finding.field for finding in report.findings}, report.findings
+
+
+@pytest.mark.long
+def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, tmp_path: Path) -> None:
+    """Five draws, each round's groups named by a digest of the mixture before; fewer rounds are other events."""
+    product = CLASSES.replace("dimensions: 8", "dimensions: 4, components: 4")
+    version = worlds.published(PictureScenario(product=product, rows=900))
+    record = load(version.folder / "record.json")
+    assert len([draw for draw in record["replay"]["draws"] if draw["kind"] == "sums"]) == 5
+    model, _ = published_model(version.folder)
+    assert isinstance(model, DeformedDecoder)
+    assert model.labels.size > 3
+    assert set(model.labels.tolist()) == {0, 1, 2}
+    version.assert_verifies(deep=True)
+    assert_other_options_are_found(version.copy(tmp_path / "v"), components=2)
+
+
+@pytest.mark.long
+def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds: Worlds) -> None:
+    """Named against the alphabet, which is the order of keys in the published model."""
+    version = worlds.published(TwoPictureScenario(product=CLASSES))
+    assert list(load(version.folder / MODEL)["values"]["deformations"]) == ["back", "picture"]
+    version.assert_verifies(deep=True)
+
+
+def test_scores_of_pictures_are_refused_with_what_to_do(deformed: Version, tmp_path: Path) -> None:
+    rows = tmp_path / "real.parquet"
+    parquet.write_table(as_table(*drawn(20)), rows)
+    workspace = Workspace.create(tmp_path / "place")
+    with pytest.raises(SpecRefused, match=r"'picture', a column of pictures\n.*single values\n    do: train"):
+        evaluate_version(deformed.folder, rows, target=None, workspace=workspace, at=datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("options", "charge", "message"),
+    [
+        (
+            "{label: nope}",
+            "1e-9",
+            "product.options.label\n    found: 'nope' is not among the columns\n    allowed: one of picture, shape",
+        ),
+        ("{label: shape, decoder: linear}", "1e-9", "do: drop it: it is an option of ae, p3gm"),
+        ("{label: shape, dimension: 4}", "1e-9", "do: write 'dimensions' instead of 'dimension'"),
+        ("{label: shape, spin: 1}", "1e-9", "one of label, dimensions, frequencies, clip, deform, components"),
+        ("{label: shape, components: 17}", "1e-9", "a whole number from 1 to 16"),
+        ("{label: shape, deform: 3}", "1e-9", "a number from 0 to 0.5\n    do: correct it, or drop it for 0.15"),
+        (
+            "{label: shape, clip: 1e-9}",
+            "1e-9",
+            "product.options.clip\n    found: '1e-9'\n    allowed: a number from 1e-06",
+        ),
+        ("{label: shape}", "0", "give the charge a delta"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_by_the_spec(
+    tmp_path: Path, options: str, charge: str, message: str
+) -> None:
+    product = f"{{kind: synthetic, generator: class_pictures, options: {options}}}"
+    assert message in refusals(tmp_path, product, charge=charge)
+
+
+LINEAR = "{kind: synthetic, generator: p3gm, options: {label: shape, rows_about: 200, decoder: linear}}"
+
+
+@pytest.fixture(scope="module")
+def linear(worlds: Worlds) -> Version:
+    return worlds.published(PictureScenario(product=LINEAR, release="linear"))
+
+
+@pytest.mark.long
+def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(linear: Version) -> None:
+    assert ASKED_FOR in load(linear.folder / "record.json")["replay"]["notes"]
+    assert not list(linear.folder.glob("measurements/*checkpoint*"))
+    linear.assert_verifies(deep=True)
+
+
+def test_the_record_says_that_no_metric_was_computed_on_counts(linear: Version) -> None:
+    """The record said that they came of the noise of 0 draws."""
+    said = {each["metric"]: each["computed_on"] for each in linear.words["utility.computed_on"]}
+    sums = len(load(linear.folder / "record.json")["replay"]["draws"])
+    nothing = f"nothing: no cells of a table were counted; drawn were {sums} noisy sums over rows"
+    assert said["expected_error"] == said["error_against_noisy"] == nothing
+
+
+@pytest.mark.long
+def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
+    """Rows that are exchanged move each of these sums by a known amount, and no training is there to refuse them."""
+    privacy = "{unit: {kind: row, scope: block}, adjacency: replace_one}"
+    version = worlds.published(PictureScenario(product=LINEAR, release="linear", privacy=privacy))
+    version.assert_verifies(deep=True)
+
+
+def test_another_choice_of_the_decoder_is_found_out(linear: Version, tmp_path: Path) -> None:
+    """A training charges other events than sums alone."""
+    assert_other_options_are_found(linear.copy(tmp_path / "v"), decoder="trained")

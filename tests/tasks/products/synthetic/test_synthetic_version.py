@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from contracts.errors import Refused
+from contracts.contract.contract import Contract
+from contracts.errors import Finding, Refused
 from privacy.generators.generator import OutOfTime
 from privacy.marginals.portable import PostProcessingSeed
 from tasks.products.fit import seed_of_run
+from tasks.products.synthetic.row_constraints import PublishedColumn, check_rows
 from tasks.records.groups.field import Run
 from tasks.records.record import build_record
 from tasks.report import write_files
@@ -299,3 +301,41 @@ def test_only_synthetic_versions_are_sampled(versions: dict[str, Version], tmp_p
     with pytest.raises(Refused) as refused:
         sample(versions["town"].folder, rows=5, where={}, seed=PostProcessingSeed(1), to=tmp_path / "a.csv")
     assert [finding.found for finding in refused.value.findings] == ["a release of kind tables"]
+
+
+CONDITION = "constraints: [{null_exactly_where: {column: age, by: ward, labels: [surgery]}}]"
+
+
+@pytest.fixture(scope="module")
+def conditioned(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    privacy = f"{{unit: {{kind: row, scope: block}}, adjacency: add_remove, {CONDITION}}}"
+    product = "{kind: synthetic, generator: mst, columns: [age, ward, insured], inside_bins: measured}"
+    scenario = replace(aim(), privacy=privacy, product=product, release="children")
+    return publish_version(scenario, tmp_path_factory.mktemp("children") / "v")
+
+
+def test_every_row_keeps_the_condition_both_ways(conditioned: Version) -> None:
+    """Age is missing in surgery, and known in the other wards; where the ward is missing either may be."""
+    conditioned.assert_verifies()
+    rows = pl.read_parquet(conditioned.folder / "data" / "children.parquet")
+    there = rows.filter(pl.col("ward").is_not_null())
+    surgery = there["ward"].cast(pl.String) == "surgery"
+    assert 30 < surgery.sum() < len(there) - 30
+    assert (there["age"].is_null() == surgery).all()
+    words = conditioned.words["contract.functional_dependencies"]
+    assert words == ["ward determines whether age is missing"]
+
+
+def test_a_row_that_breaks_it_is_found(conditioned: Version) -> None:
+    """By the checker's own code, from the values alone."""
+    contract = Contract.model_validate(load(conditioned.folder / "record.json")["replay"]["contract"])
+
+    def found(ward: int, *, missing: bool) -> list[Finding]:
+        age = PublishedColumn(np.array([30]), np.array([missing]))
+        wards = PublishedColumn(np.array([ward]), np.array([False]), ["surgery", "children"])
+        return check_rows(contract, {"age": age, "ward": wards}, first_row=1, where="rows")
+
+    assert found(0, missing=False)
+    assert found(1, missing=True)
+    assert not found(0, missing=True)
+    assert not found(1, missing=False)

@@ -24,21 +24,22 @@ from privacy.marginals.portable import PostProcessingSeed
 from tasks.products.synthetic.row_checks import MODEL, SEED
 from tasks.records.draws.marginal import MarginalDraw
 from tasks.records.files.write import arrow_array, write_arrays
-from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import (
     Change,
+    Forgery,
     Json,
     as_published,
-    assert_caught,
     assert_caught_by_deep,
     digest_of,
+    drawn,
     edit,
     forge,
     load,
+    moved,
+    nothing,
     of_kind,
     replay,
     restate_rows,
-    set_cell,
     told,
 )
 from tests.worlds.synthetic_rows import aim
@@ -57,13 +58,8 @@ def first_of(draws: list[Json], kind: str) -> int:
 
 
 def chosen(change: Change) -> Change:
-    """Change the first choice, and state the changed choices to people."""
-
-    def in_record(record: Json) -> None:
-        draws = record["replay"]["draws"]
-        change(draws[first_of(draws, "choice")])
-
-    return in_record
+    """Change the first choice."""
+    return replay(lambda r: change(r["draws"][first_of(r["draws"], "choice")]))
 
 
 def choices(record: Json) -> list[Json]:
@@ -171,38 +167,16 @@ def break_order(folder: Path) -> None:
 
 def spoil_measurement(folder: Path) -> None:
     """Move one row between two cells of the first measurement, and state its digest in the record."""
-    path = sorted((folder / "measurements").glob("*.parquet"))[0]
-    for column in ("noisy", "lower", "upper"):
-        values = pq.read_table(path).column(column).to_numpy()
-        set_cell(path, column, 0, values[0] + 1)
-        set_cell(path, column, 1, values[1] - 1)
+    name = str(sorted((folder / "measurements").glob("*.parquet"))[0])
+    moved(name, 0, 1)(folder)
+    moved(name, 1, -1)(folder)
 
 
 def seed(text: str) -> Change:
     return replay(lambda r: r["rows"].update(seed=text))
 
 
-def rows(number: int) -> Change:
-    def change(record: Json) -> None:
-        record["replay"]["rows"]["number"] = number
-
-    return change
-
-
-def more_noise_than_said(entries: list[Json]) -> None:
-    """Say in the journal that the budget was smaller than what was drawn."""
-    (budget,) = of_kind(entries, "charge_reserved")["events"]
-    budget["rho"] = "1/1000"
-
-
-def finer(record: Json) -> None:
-    record["replay"]["draws"][0]["event"]["sigma_squared"] = "1"
-
-
-def in_journal_too(entries: list[Json]) -> None:
-    next(e["body"] for e in entries if e["kind"] == "noise_drawn")["event"]["sigma_squared"] = "1"
-
-
+FINER = drawn(0, "event", sigma_squared="1"), lambda e: of_kind(e, "noise_drawn")["event"].update(sigma_squared="1")
 FORGERIES = {
     "two rows exchanged": Forgery({9}, files=swap_rows, says="sampled again"),
     "a row against the declared order": Forgery({9}, files=break_order, says="arrived <= left"),
@@ -212,7 +186,9 @@ FORGERIES = {
     ),
     "another seed, the rows kept": Forgery({9}, record=seed("0" * 32), says="sampled again"),
     "a seed that is none": Forgery({5}, record=seed("zz"), says="seed"),
-    "fewer rows said": Forgery({5, 9}, record=rows(100), says="as product, contract and model say"),
+    "fewer rows said": Forgery(
+        {5, 9}, record=replay(lambda r: r["rows"].update(number=100)), says="as product, contract and model say"
+    ),
     "another model's number of rows": Forgery(
         {5, 9}, record=replay(lambda r: r["model"].update(rows=1)), says="rows"
     ),
@@ -228,24 +204,22 @@ FORGERIES = {
     "a choice left out of its file": Forgery(
         {8}, files=lambda f: (f / "measurements" / "choices.json").write_bytes(b"[]\n"), says="choices"
     ),
-    "less noise than was planned": Forgery({6, 7, 8}, record=finer, journal=in_journal_too, says="zero_concentrated"),
-    "a smaller budget than was drawn": Forgery({6, 7}, journal=more_noise_than_said, says="zero_concentrated"),
+    "less noise than was planned": Forgery({6, 7, 8}, record=FINER[0], journal=FINER[1], says="zero_concentrated"),
+    "a smaller budget than was drawn": Forgery(
+        {6, 7},
+        journal=lambda e: of_kind(e, "charge_reserved")["events"][0].update(rho="1/1000"),
+        says="zero_concentrated",
+    ),
     "a draw left out of the record": Forgery(
         {5, 6}, record=lambda record: record["replay"]["draws"].pop(), says="number of draws in the journal"
     ),
-    "another sensitivity": Forgery(
-        {6}, record=replay(lambda r: r["draws"][0]["event"].update(moves=[1, 1])), says="moves"
-    ),
+    "another sensitivity": Forgery({6}, record=drawn(0, "event", moves=[1, 1]), says="moves"),
     "other options told": Forgery(
         {5}, record=lambda r: told(r, "fields.product.options", {"degree": 3}), says="product.options"
     ),
     "another product": Forgery({5}, record=replay(lambda r: r["product"].update(rows=7)), says="rows"),
-    "a marginal of another shape": Forgery(
-        {6}, record=replay(lambda r: r["draws"][0].update(shape=[1])), says="the whole declared domain"
-    ),
-    "a marginal elsewhere": Forgery(
-        {5, 6}, record=replay(lambda r: r["draws"][0].update(measurements="data/stays.parquet")), says="measurements"
-    ),
+    "a marginal of another shape": Forgery({6}, record=drawn(0, shape=[1]), says="the whole declared domain"),
+    "a marginal elsewhere": Forgery({5, 6}, record=drawn(0, measurements="data/stays.parquet"), says="measurements"),
     "a kind of model that nobody knows": Forgery(
         {9}, record=replay(lambda r: r["model"].update(kind="oracle")), says="oracle"
     ),
@@ -258,12 +232,8 @@ def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
-    forgery = FORGERIES[name]
-    forgery.files(version.folder)
-    edit(version.folder / "record.json", forgery.record)
-    if name.startswith("a choice of") or name.startswith("a choice that"):
-        choices_file(version.folder)
-    assert_caught(forge(version, journal=forgery.journal), forgery.rules, forgery.says)
+    stated = choices_file if name.startswith(("a choice of", "a choice that")) else nothing
+    FORGERIES[name].check_caught(version, stated)
 
 
 @pytest.mark.long
@@ -273,8 +243,7 @@ def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_
     """Bent, sampled again and stated consistently, it passes the quick rules; estimated again, it is another."""
     bend_model(version.folder)
     resample(version.folder)
-    forge(version)
-    assert_caught_by_deep(version, "L1 distance")
+    assert_caught_by_deep(forge(version), "L1 distance")
 
 
 def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(version: Version) -> None:
@@ -283,8 +252,7 @@ def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(vers
     bend_model(version.folder)
     resample(version.folder)
     edit(version.folder / "record.json", lambda record: record["replay"].update(distances=before))
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert broken(report) == {9}, report.findings
     assert "replay.distances" in str(report.findings[0])
 
@@ -302,8 +270,7 @@ def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -
     assert "left no pair for 2 of the 3 edges" in (made.folder / "record.html").read_text()
     made.assert_verifies(deep=True)
     edit(made.folder / "record.json", replay(lambda r: r["draws"].insert(0, r["draws"].pop())))
-    forge(made)
-    assert 6 in broken(made.verify())
+    assert 6 in broken(forge(made).verify())
 
 
 @pytest.mark.long
@@ -312,8 +279,7 @@ def test_a_note_that_the_generator_did_not_leave_is_the_publishers_word_until_de
 ) -> None:
     """What is noted of a fit follows from the noisy values, by fitting again."""
     edit(version.folder / "record.json", replay(lambda r: r.update(notes=["all pairs were measured"])))
-    forge(version)
-    quick = version.verify()
+    quick = forge(version).verify()
     assert quick.ok, quick.findings
     assert "replay.notes" in quick.word
     deep = version.verify(deep=True)
@@ -345,8 +311,7 @@ def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version:
     enlarge_model(version.folder)
     restate_rows(version.folder, "model/arrays.parquet")
     resample(version.folder)
-    forge(version)
-    quick = version.verify()
+    quick = forge(version).verify()
     assert quick.ok, quick.findings
     assert MODEL in quick.cannot_tell
     report = version.verify(deep=True)
@@ -377,8 +342,7 @@ def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(versio
 
     edit(version.folder / "record.json", swap)
     choices_file(version.folder)
-    forge(version)
-    assert_caught_by_deep(version, "candidate")
+    assert_caught_by_deep(forge(version), "candidate")
 
 
 @pytest.mark.long
@@ -392,8 +356,7 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
     path.write_bytes(original[:-7])
     assert not version.verify().ok
     path.write_bytes(b"{}\n" if name.endswith("json") else b"nonsense")
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert not report.ok
     assert broken(report) & {8, 9}
     path.unlink()
@@ -416,8 +379,7 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
 )
 def test_a_model_that_is_none_is_a_finding(version: Version, change: Change) -> None:
     edit(version.folder / "model" / "model.json", change)
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert 9 in broken(report)
     assert any(finding.where.startswith("model/") for finding in report.findings)
 

@@ -186,8 +186,7 @@ def test_a_forged_count_and_label_are_found(published: Version, tmp_path: Path) 
         content = path.read_bytes()
         assert before in content
         path.write_bytes(content.replace(before, after, 1))
-        forge(version)
-        report = version.verify()
+        report = forge(version).verify()
         assert (broken(report), named(report)) == ({9}, {f"data/{path.name}"})
 
 

@@ -16,7 +16,7 @@ from privacy.ledger.ledger import Ledger
 from tasks.products.tables.table_refinement import refine
 from tests.tasks.records.version_schemas import version_schemas
 from tests.tasks.verification.forgeries import event
-from tests.tasks.verification.forgery import digest_of, edit, forge, load, set_cell
+from tests.tasks.verification.forgery import Change, Forgery, both, digest_of, drawn, edit, load, raised, replay
 from tests.worlds.hierarchies import mesh, nested
 from tests.worlds.tables import counted, made_up_rows
 from tests.worlds.versions import Version, Worlds, broken
@@ -124,39 +124,13 @@ def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: 
         np.testing.assert_array_equal(again.intervals.upper, known.intervals.upper)
 
 
-def forged(version: Version, folder: Path, **changes: Any) -> tuple[Version, set[int], str]:
-    copy = version.copy(folder / "v")
-    changes.pop("files", lambda at: None)(copy.folder)
-    forge(copy, **changes)
-    report = copy.verify()
-    assert not report.ok
-    return copy, broken(report), "\n".join(map(str, report.findings))
-
-
-def test_a_forged_level_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
-    """Two rows moved between two blocks, every checksum and signature made to agree."""
-
-    def files(folder: Path) -> None:
-        path = folder / "data" / "mesh.32x32.parquet"
-        before = pq.read_table(path)["count"].to_numpy()
-        set_cell(path, "count", 0, before[0] + 2)
-        set_cell(path, "count", 1, before[1] - 2)
-        digest = digest_of(path, "count")
-        edit(folder / "record.json", lambda r: r["replay"]["tables"][0]["levels"][0].update(sha256=digest))
-
-    _, rules, says = forged(trees["mesh"], tmp_path, files=files)
-    assert rules == {9}
-    assert "data/mesh.32x32.parquet: column count, row 1" in says
-
-
-def test_a_forged_noisy_value_of_a_level_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
-    def files(folder: Path) -> None:
-        path = folder / "measurements" / "mesh.16x16.parquet"
-        set_cell(path, "noisy", 3, int(pq.read_table(path)["noisy"][3].as_py()) + 40)
-
-    _, rules, says = forged(trees["mesh"], tmp_path, files=files)
-    assert {8, 9} <= rules
-    assert "measurements/mesh.16x16.parquet: SHA-256 of column noisy" in says
+def two_rows_moved(folder: Path) -> None:
+    """Between two blocks, every checksum and signature made to agree."""
+    path = folder / "data" / "mesh.32x32.parquet"
+    raised("data/mesh.32x32.parquet", "count", 0, 2)(folder)
+    raised("data/mesh.32x32.parquet", "count", 1, -2)(folder)
+    digest = digest_of(path, "count")
+    edit(folder / "record.json", lambda r: r["replay"]["tables"][0]["levels"][0].update(sha256=digest))
 
 
 def csv_forged(folder: Path) -> None:
@@ -168,63 +142,53 @@ def csv_forged(folder: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_a_forged_csv_of_a_level_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
-    _, rules, says = forged(trees["nested"], tmp_path, files=csv_forged)
-    assert rules == {9}
-    assert "data/moves.region_x_year.csv" in says
+def table_stating(change: Change) -> Change:
+    return replay(lambda r: change(r["tables"][0]))
 
 
-def regrouped(record: Any) -> None:
-    """Say that Natori lies in the other prefecture."""
-    groups = record["replay"]["product"]["tables"][0]["hierarchy"]["nested"][0]["levels"][0]["groups"]
-    groups[0][1].remove("Natori")
-    groups[1][1].append("Natori")
+def grouping(change: Change) -> Change:
+    """State other groups of places."""
+    return replay(lambda r: change(r["product"]["tables"][0]["hierarchy"]["nested"][0]["levels"][0]["groups"]))
 
 
-def lost(record: Any) -> None:
-    record["replay"]["product"]["tables"][0]["hierarchy"]["nested"][0]["levels"][0]["groups"][0][1].remove("Natori")
-
-
-RECORDS = {
-    "other groups": (regrouped, {6}, "coarsening"),
-    "a label in no group": (lost, {5}, "no group has the label 'Natori'"),
-    "a level less": (lambda r: r["replay"]["tables"][0]["levels"].pop(), {5}, "levels"),
-    "another file": (
-        lambda r: r["replay"]["tables"][0]["levels"][0].update(data="data/sex.parquet"),
-        {5},
-        "levels.data",
+LOST = grouping(lambda groups: groups[0][1].remove("Natori"))
+FORGED_MESH = {
+    "a level": Forgery({9}, files=two_rows_moved, says="data/mesh.32x32.parquet: column count, row 1"),
+    "a noisy value of a level": Forgery(
+        {8, 9},
+        files=raised("measurements/mesh.16x16.parquet", "noisy", 3, 40),
+        says="measurements/mesh.16x16.parquet: SHA-256 of column noisy",
     ),
-    "another digest of the sums": (
-        lambda r: r["replay"]["draws"][1]["coarsening"].update(sha256="0" * 64),
-        {6},
-        "coarsening",
-    ),
-    "a draw of the table itself": (lambda r: r["replay"]["draws"][1].update(coarsening=None), {6}, "coarsening"),
-    "another shape": (lambda r: r["replay"]["draws"][1].update(shape=[6]), {6}, "shape"),
-    "another method": (lambda r: r["replay"]["tables"][0].update(method="simplex"), {5}, "hierarchy"),
-    "no hierarchy": (
-        lambda r: r["replay"]["product"]["tables"][0].update(hierarchy=None),
-        {5},
-        "levels",
-    ),
+    "a level with less noise than it cost": Forgery({7, 8}, *event(0, inverse_scale="1/5")),
 }
+FORGED_PLACES = {
+    "a CSV of a level": Forgery({9}, files=csv_forged, says="data/moves.region_x_year.csv"),
+    "other groups": Forgery(
+        {6}, both(LOST, grouping(lambda groups: groups[1][1].append("Natori"))), says="coarsening"
+    ),
+    "a label in no group": Forgery({5}, LOST, says="no group has the label 'Natori'"),
+    "a level less": Forgery({5}, table_stating(lambda t: t["levels"].pop()), says="levels"),
+    "another file": Forgery(
+        {5}, table_stating(lambda t: t["levels"][0].update(data="data/sex.parquet")), says="levels.data"
+    ),
+    "another digest of the sums": Forgery({6}, drawn(1, "coarsening", sha256="0" * 64), says="coarsening"),
+    "a draw of the table itself": Forgery({6}, drawn(1, coarsening=None), says="coarsening"),
+    "another shape": Forgery({6}, drawn(1, shape=[6]), says="shape"),
+    "another method": Forgery({5}, table_stating(lambda t: t.update(method="simplex")), says="hierarchy"),
+    "no hierarchy": Forgery({5}, replay(lambda r: r["product"]["tables"][0].update(hierarchy=None)), says="levels"),
+}
+FILES_ALONE = {"a level", "a CSV of a level"}
+"""Found by the rule of the files and by no other."""
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_a_record_that_tells_another_hierarchy_is_caught(
-    trees: dict[str, Version], tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    ("name", "what"), [*(("mesh", what) for what in FORGED_MESH), *(("nested", what) for what in FORGED_PLACES)]
+)
+def test_a_forged_hierarchy_is_found_by_the_rule_it_breaks(
+    trees: dict[str, Version], tmp_path: Path, name: str, what: str
 ) -> None:
-    change, rules, says = RECORDS[name]
-    _, found, text = forged(trees["nested"], tmp_path, record=change)
-    assert rules <= found
-    assert says in text
-
-
-def test_a_level_with_less_noise_than_it_cost_is_caught(trees: dict[str, Version], tmp_path: Path) -> None:
-    """The event of a coarse draw says twice the sensitivity's share: costs no longer follow from it."""
-    record, journal = event(0, lambda e: e.update(inverse_scale="1/5"))
-    _, found, _ = forged(trees["mesh"], tmp_path, record=record, journal=journal)
-    assert {7, 8} <= found
+    forgery = (FORGED_MESH if name == "mesh" else FORGED_PLACES)[what]
+    forgery.check_found(trees[name].copy(tmp_path / "v"), alone=what in FILES_ALONE)
 
 
 def test_a_file_of_a_level_that_is_gone_is_missed(trees: dict[str, Version], tmp_path: Path) -> None:

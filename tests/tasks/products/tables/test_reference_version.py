@@ -29,9 +29,18 @@ from tasks.products.tables.reference_version import earlier_version
 from tasks.verify import verify
 from tasks.withdraw import withdraw
 from tests.tasks.records.version_schemas import version_schemas
-from tests.tasks.verification.forgery import assert_caught, digest_of, forge, load, set_cell, sign_manifest
+from tests.tasks.verification.forgery import (
+    assert_caught,
+    digest_of,
+    forge,
+    load,
+    raised,
+    replay,
+    set_cell,
+    sign_manifest,
+)
 from tests.worlds.tables import Scenario, first
-from tests.worlds.versions import SEED, Version, broken, publish_version
+from tests.worlds.versions import SEED, Version, broken, copied, publish_version
 
 ON_TOWN = "{method: negative_l2, lambda: {reference: town/1}}"
 
@@ -54,13 +63,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(published: Path, tmp_path: Path) -> Path:
-    """A copy to spoil."""
-    copy = tmp_path / "copy"
-    shutil.copytree(published, copy, symlinks=True)
-    for path in (copy, *copy.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    return copy
+    return copied(published, tmp_path / "copy")
 
 
 def version(folder: Path, number: int = 2) -> Version:
@@ -125,22 +128,17 @@ def test_alone_it_passes_and_says_that_lambda_was_not_chosen_again(alone: Versio
 
 
 def test_alone_everything_that_follows_from_the_stated_lambda_is_checked(alone: Version) -> None:
-    path = alone.folder / "data" / "age.parquet"
-    counts = pq.read_table(path)["count"].to_numpy()
-    set_cell(path, "count", 0, counts[0] + 1)
-    set_cell(path, "count", 1, counts[1] - 1)
-    digest = digest_of(path, "count")
-    forge(alone, record=lambda record: record["replay"]["tables"][0].update(sha256=digest))
+    for row, by in ((0, 1), (1, -1)):
+        raised("data/age.parquet", "count", row, by)(alone.folder)
+    digest = digest_of(alone.folder / "data" / "age.parquet", "count")
+    forge(alone, record=replay(lambda r: r["tables"][0].update(sha256=digest)))
     assert broken(alone.verify()) == {9}
 
 
 @pytest.mark.parametrize("lambda_", ["1", "1.5", "7"])
 def test_a_lambda_that_is_none_is_caught_alone_too(alone: Version, lambda_: str) -> None:
-    def change(record: Any) -> None:
-        record["replay"]["tables"][0]["lambda"] = lambda_
-
-    forge(alone, record=change)
-    assert 9 in broken(alone.verify())
+    another = replay(lambda r: r["tables"][0].update({"lambda": lambda_}))
+    assert 9 in broken(forge(alone, record=another).verify())
 
 
 def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
@@ -174,8 +172,7 @@ def test_another_lambda_is_caught_beside_the_earlier_version_and_not_claimed_to_
     folder: Path, alone: Version
 ) -> None:
     """What verify cannot tell, it does not claim; where it can tell, it finds it."""
-    forge(alone, record=other_lambda(alone.folder))
-    report = alone.verify()
+    report = forge(alone, record=other_lambda(alone.folder)).verify()
     assert report.ok, report.findings
     assert len(told(report)) == 1
     beside = version(folder)
@@ -183,10 +180,7 @@ def test_another_lambda_is_caught_beside_the_earlier_version_and_not_claimed_to_
 
 
 def test_a_reference_to_another_manifest_is_caught(folder: Path) -> None:
-    def change(record: Any) -> None:
-        record["replay"]["reference"]["manifest"] = "0" * 64
-
-    forge(version(folder), record=change)
+    forge(version(folder), record=replay(lambda r: r["reference"].update(manifest="0" * 64)))
     report = verify(version(folder).folder, public_key=version(folder).key)
     assert broken(report) == {4, 9}  # 4: the forged journal is not the one that v1 beside it has seen
     assert "replay.reference.manifest" in [finding.field for finding in report.findings]
@@ -196,9 +190,9 @@ def test_a_reference_to_another_manifest_is_caught(folder: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda r: r["replay"].update(reference=None),
-        lambda r: r["replay"]["reference"].update(version=2),
-        lambda r: r["replay"]["reference"].update(release="village"),
+        replay(lambda r: r.update(reference=None)),
+        replay(lambda r: r["reference"].update(version=2)),
+        replay(lambda r: r["reference"].update(release="village")),
     ],
 )
 def test_a_record_that_names_another_version_is_caught(folder: Path, change: Any) -> None:
@@ -290,10 +284,6 @@ def test_a_version_with_counts_below_zero_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_reference_nothing_is_read(folder: Path, ledger: Ledger) -> None:
-    spec = load_spec(folder / "spec.yaml").model_copy(update={"product": load_spec_of(folder, first()).product})
-    assert earlier_version(spec, load_contract(folder / "contract.odcs.yaml"), ledger, folder / "nowhere") is None
-
-
-def load_spec_of(folder: Path, scenario: Scenario) -> Any:
-    (folder / "other.yaml").write_text(scenario.spec)
-    return load_spec(folder / "other.yaml")
+    (folder / "spec.yaml").write_text(first().spec)
+    spec, contract = load_spec(folder / "spec.yaml"), load_contract(folder / "contract.odcs.yaml")
+    assert earlier_version(spec, contract, ledger, folder / "nowhere") is None

@@ -1,8 +1,9 @@
-"""Tables measured by residuals: published, verified under both relations, and forged in vain."""
+"""Tables measured by residuals: published, verified, and forged in vain."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,35 +13,47 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import SpecRefused
-from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
 from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import RenyiCalculus
+from privacy.accounting.events import DiscreteGaussian
 from privacy.marginals import residuals as residual_shares
+from privacy.marginals.count_noise import variance
 from privacy.marginals.residual_basis import squares_of
 from privacy.table_plans.plan import plan_tables
 from tests.tasks.verification.forgeries import event
-from tests.tasks.verification.forgery import assert_caught, digest_of, forge, load, of_kind, set_cell
+from tests.tasks.verification.forgery import (
+    Forgery,
+    digest_of,
+    drawn,
+    forge,
+    load,
+    of_kind,
+    raised,
+    replay,
+    set_cell,
+)
 from tests.worlds.hierarchies import hierarchical
 from tests.worlds.tables import AGE, HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, second
-from tests.worlds.versions import Version, Worlds, broken
+from tests.worlds.versions import Version, Worlds
 
 TABLES = "[[sex, age], {columns: [age, schooled], weight: 3}, [sex], [trade, sex, age]]"
 PRODUCT = f"{{kind: tables, mechanism: gaussian, split: residuals, tables: {TABLES}, refine: {{method: METHOD}}MORE}}"
 ZEROS = "{age: ['0 to 9'], trade: [mason]}"
 
 
-def scenario(method: str = "simplex", more: str = "", base: Any = first, zeros: str = ZEROS) -> Scenario:
+def measured(product: str, base: Any) -> Scenario:
     """Both relations; a structural zero; Parquet and CSV."""
-    product = PRODUCT.replace("METHOD", method).replace("MORE", more)
-    columns = (
-        (WORKER if base is second else "") + AGE + SEX + SCHOOLED + TRADE + (WAGE + HIRED if base is second else "")
-    )
-    made = hierarchical(columns, product, base(), zeros)
+    more = (WORKER, WAGE + HIRED) if base is second else ("", "")
+    made = hierarchical(more[0] + AGE + SEX + SCHOOLED + TRADE + more[1], product, base(), ZEROS)
     spec = made.spec.replace("delta: 0}", "delta: 1e-9}").replace("formats: [parquet]", "formats: [parquet, csv]")
     if base is second:
         return replace(made, spec=spec)
     return replace(made, spec=spec, calculus=RenyiCalculus(Fraction(16)), cap=(9 * PICO, ATTO // 10**8))
+
+
+def scenario(method: str = "simplex", more: str = "", base: Any = first) -> Scenario:
+    return measured(PRODUCT.replace("METHOD", method).replace("MORE", more), base)
 
 
 def planned_by_auto() -> Scenario:
@@ -57,6 +70,13 @@ def public(method: str) -> Scenario:
     return replace(made, contract=contract, rows=1000)
 
 
+def labelled() -> Scenario:
+    """With columns beside labels."""
+    made = scenario()
+    more = "formats: [parquet, csv], labels: columns"
+    return replace(made, spec=made.spec.replace("formats: [parquet, csv]", more))
+
+
 @pytest.fixture(scope="module")
 def published(worlds: Worlds) -> Version:
     return worlds.published(scenario("none"))
@@ -68,23 +88,23 @@ def counts(version: Version, name: str, folder: str = "measurements", column: st
     return table[column].to_numpy().reshape(sizes)
 
 
+MADE = {
+    "simplex": scenario("simplex"),
+    "auto": scenario("auto"),
+    "rows of a unit": scenario("simplex", base=second),
+    "public total": public("simplex"),
+    "fractions": scenario("empirical_bayes, integers: false"),
+    "largest variance": scenario("simplex", ", objective: max", base=second),
+    "noise by auto": planned_by_auto(),
+    "labelled": labelled(),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "made",
-    [
-        scenario("simplex"),
-        scenario("auto"),
-        scenario("simplex", base=second),
-        public("simplex"),
-        scenario("empirical_bayes, integers: false"),
-        scenario("simplex", ", objective: max", base=second),
-        planned_by_auto(),
-    ],
-    ids=["simplex", "auto", "rows of a unit", "public total", "fractions", "largest variance", "noise by auto"],
-)
-def test_verify_makes_the_tables_again_from_the_residuals(worlds: Worlds, made: Scenario) -> None:
+@pytest.mark.parametrize("name", MADE)
+def test_verify_makes_tables_and_answers_again_from_the_residuals(worlds: Worlds, name: str) -> None:
     """Under both relations, with a public total, with chosen methods, and with fractions; every rule holds."""
-    version = worlds.published(made)
+    version = worlds.published(MADE[name])
     version.assert_verifies()
     assert [draw["key"] for draw in load(version.folder / "record.json")["replay"]["draws"]] == ["residuals"]
 
@@ -132,21 +152,6 @@ def test_auto_has_gaussian_noise_and_the_record_says_why(worlds: Worlds) -> None
     assert "gaussian" in setting["chosen"]
 
 
-def test_noise_that_auto_does_not_lead_to_is_found(worlds: Worlds, tmp_path: Path) -> None:
-    """Laplace noise under residuals, stated alike in record, charge and journal."""
-    version = worlds.published(planned_by_auto()).copy(tmp_path / "v")
-
-    def laplace(entry: dict[str, Any]) -> None:
-        del entry["sigma_squared"]
-        entry.update(kind="discrete_laplace", inverse_scale="1/10")
-
-    record, journal = event(0, laplace)
-    forge(version, record=record, journal=journal)
-    report = version.verify()
-    assert 6 in broken(report)
-    assert any(each.field == "replay.draws[0].event.kind" for each in report.findings)
-
-
 def test_auto_needs_a_delta(tmp_path: Path) -> None:
     """Refused by its line, with both ways out."""
     findings = check_spec(*planned_by_auto().written(tmp_path, ("delta: 1e-9}", "delta: 0}")))
@@ -159,32 +164,45 @@ def quieter(entry: dict[str, Any]) -> None:
     entry["moves"] = list(squares_of(sum(move * move for move in entry["moves"]) // 4))
 
 
-def test_a_smaller_sensitivity_is_found(version: Version) -> None:
-    """Stated alike in record, charge and journal."""
-    record, journal = event(0, quieter)
-    assert_caught(forge(version, record=record, journal=journal), {6}, field="event.moves")
+def laplace(entry: dict[str, Any]) -> None:
+    """Laplace noise under residuals, stated alike in record, charge and journal."""
+    del entry["sigma_squared"]
+    entry.update(kind="discrete_laplace", inverse_scale="1/10")
+
+
+RESIDUALS, CELLS = "measurements/residuals.parquet", "measurements/sex_x_age.parquet"
+FORGERIES = {
+    "a smaller sensitivity": Forgery({6}, *event(0, quieter), says="event.moves"),
+    "counts that do not follow": Forgery({8}, files=raised(CELLS, "noisy", 3), where={CELLS}),
+    "numbers that were not drawn": Forgery({8}, files=raised(RESIDUALS, "noisy", 3), where={RESIDUALS}),
+    "multipliers other than the product's": Forgery({8}, files=raised(RESIDUALS, "multiplier", 3), where={RESIDUALS}),
+    "another split": Forgery({6}, replay(lambda r: r["product"].update(split="optimal"))),
+    "no tables": Forgery({5}, replay(lambda r: r["product"].update(tables=[]))),
+}
+FORGED_CHOICES = {
+    "noise that auto does not lead to": Forgery({6}, *event(0, laplace), says="replay.draws[0].event.kind")
+}
+FORGED = [
+    *((scenario("none"), each) for each in FORGERIES.items()),
+    *((planned_by_auto(), each) for each in FORGED_CHOICES.items()),
+]
 
 
 @pytest.mark.parametrize(
-    ("name", "column"), [("sex_x_age", "noisy"), ("residuals", "noisy"), ("residuals", "multiplier")]
+    ("made", "forgery"), [(made, each) for made, (_, each) in FORGED], ids=[n for _, (n, _) in FORGED]
 )
-def test_a_forged_file_is_found(published: Version, tmp_path: Path, name: str, column: str) -> None:
-    """One more: counts that do not follow, numbers that were not drawn, multipliers other than the product's."""
-    version, where = published.copy(tmp_path / "v"), f"measurements/{name}.parquet"
-    set_cell(version.folder / where, column, 3, pq.read_table(version.folder / where)[column][3].as_py() + 1)
-    assert_caught(forge(version), {8}, where=where)
+def test_a_forgery_is_found_by_the_rule_it_breaks(
+    worlds: Worlds, tmp_path: Path, made: Scenario, forgery: Forgery
+) -> None:
+    """All checksums agree with what was forged."""
+    forgery.check_found(worlds.published(made).copy(tmp_path / "v"))
 
 
 def test_residuals_forged_with_their_digest_are_found_by_the_tables(version: Version) -> None:
     """Where the journal too is made up, the tables no longer follow from the residuals."""
-    path = version.folder / "measurements/residuals.parquet"
-    set_cell(path, "noisy", 3, 10**6)
-    found = digest_of(path, "noisy")
-
-    def entered(entries: list[dict[str, Any]]) -> None:
-        of_kind(entries, "noise_drawn").update(sha256=found)
-
-    forge(version, record=lambda r: r["replay"]["draws"][0].update(sha256=found), journal=entered)
+    set_cell(version.folder / RESIDUALS, "noisy", 3, 10**6)
+    found = digest_of(version.folder / RESIDUALS, "noisy")
+    forge(version, record=drawn(0, sha256=found), journal=lambda e: of_kind(e, "noise_drawn").update(sha256=found))
     assert not version.verify().ok
 
 
@@ -197,43 +215,30 @@ def test_a_record_with_more_residuals_than_are_planned_is_found(
     assert any(each.field == "replay.product.tables" for each in published.verify().findings)
 
 
-@pytest.mark.parametrize("change", [{"split": "optimal"}, {"tables": []}])
-def test_a_record_of_another_product_is_found(published: Version, tmp_path: Path, change: dict[str, Any]) -> None:
-    """Another split, fewer tables."""
-    version = forge(published.copy(tmp_path / "v"), record=lambda r: r["replay"]["product"].update(change))
-    assert not version.verify().ok
+LAPLACE, GAUSSIAN = "mechanism: laplace, split: residuals, ", "mechanism: gaussian, split: residuals, "
+OPTIMAL = "mechanism: gaussian, split: optimal, "
+REFUSED = [
+    (LAPLACE + "tables: [[age]]", "mechanism", ""),
+    (GAUSSIAN + "tables: [[age]], minimum_frequency: {k: 10, t: 5}", "minimum_frequency", ""),
+    (GAUSSIAN + "tables: [[age]], refine: {method: simplex, consistent: true}", "consistent", ""),
+    (GAUSSIAN + "tables: [{columns: [age], bins: {age: 0..99 by 20}}]", "bins", ""),
+    (GAUSSIAN + "tables: [{columns: [age, schooled], hierarchy: quadtree}]", "hierarchy", ""),
+    ("mechanism: gaussian, split: residual, tables: [[age]]", "split", ""),
+    (OPTIMAL + "objective: max, tables: [[age]]", "objective", ""),
+    (GAUSSIAN + "objective: mean, tables: [[age]]", "objective", ""),
+]
 
 
-@pytest.mark.parametrize(
-    ("product", "says"),
-    [
-        ("mechanism: laplace, split: residuals, tables: [[age]]", "mechanism"),
-        (
-            "mechanism: gaussian, split: residuals, tables: [[age]], minimum_frequency: {k: 10, t: 5}",
-            "minimum_frequency",
-        ),
-        (
-            "mechanism: gaussian, split: residuals, tables: [[age]], refine: {method: simplex, consistent: true}",
-            "consistent",
-        ),
-        ("mechanism: gaussian, split: residuals, tables: [{columns: [age], bins: {age: 0..99 by 20}}]", "bins"),
-        (
-            "mechanism: gaussian, split: residuals, tables: [{columns: [age, schooled], hierarchy: quadtree}]",
-            "hierarchy",
-        ),
-        ("mechanism: gaussian, split: residual, tables: [[age]]", "split"),
-        ("mechanism: gaussian, split: optimal, objective: max, tables: [[age]]", "objective"),
-        ("mechanism: gaussian, split: residuals, objective: mean, tables: [[age]]", "objective"),
-    ],
-)
-def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str, says: str) -> None:
-    """By its key, with what to write."""
+@pytest.mark.parametrize(("product", "field", "says"), REFUSED)
+def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str, field: str, says: str) -> None:
+    """By its key, with what is allowed, before anything is charged."""
     made = scenario()
     line = next(each for each in made.spec.splitlines() if each.startswith("product:"))
-    (tmp_path / "spec.yaml").write_text(made.spec.replace(line, f"product: {{kind: tables, {product}}}"))
-    with pytest.raises(SpecRefused) as refused:
-        load_spec(tmp_path / "spec.yaml")
-    assert any(says in each.field for each in refused.value.findings), refused.value.findings
+    try:
+        findings = check_spec(*made.written(tmp_path, (line, f"product: {{kind: tables, {product}}}")))
+    except SpecRefused as refused:
+        findings = list(refused.findings)
+    assert any(field in each.field and says in each.allowed for each in findings), findings
 
 
 def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Path) -> None:
@@ -249,3 +254,13 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
     assert found["residuals, objective: max"] is not None
     assert 1 <= found["residuals, objective: max"] <= 1.005
     assert 1 <= found["residuals"] <= 1.002 < found["optimal"] <= found["by_weight"]  # type: ignore[operator]
+
+
+def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Path) -> None:
+    """At the largest epsilon a rounded total is noisier by its event's own variance, which is below 1/12."""
+    made = scenario()
+    spec, contract = made.written(tmp_path, ("epsilon: 1.0,", "epsilon: 1000,"))
+    assert spec.charge.epsilon == Decimal(1000)
+    total = next(each for each in plan_tables(spec, contract).derived if not each.clique)
+    assert isinstance(total.event, DiscreteGaussian)
+    assert total.variance == variance(total.event) < 1 / 12

@@ -21,7 +21,7 @@ from tasks.records.descriptions.lineage import run_event
 from tasks.records.record import RecordExplanation, published_explanation
 from tasks.records.software import software
 from tests.tasks.records.descriptions.outside_schemas import DEPLOYMENT, RUN_EVENT
-from tests.tasks.verification.forgery import as_forged, edit, forge, load, told
+from tests.tasks.verification.forgery import Change, as_forged, edit, forge, load, told
 from tests.worlds.tables import OTHER_ABOUT, second
 from tests.worlds.versions import Version, Worlds, broken, named
 
@@ -184,6 +184,10 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
     return change
 
 
+def event(change: Change) -> Callable[[Path], object]:
+    return lambda folder: edit(folder / "lineage.json", change)
+
+
 def less_learned(folder: Path) -> None:
     """Let the label say that less can be learned than the record says."""
     path = folder / "label.html"
@@ -198,27 +202,14 @@ def less_learned(folder: Path) -> None:
         ("deployment.yaml", replaced("deployment.yaml", "      delta: 1.0e-08\n", ""), "0.0"),
         ("deployment.yaml", lambda folder: (folder / "deployment.yaml").write_text("{"), "no YAML"),
         ("deployment.yaml", replaced("deployment.yaml", "tier: 1", "tier: 3"), "other bytes"),
+        ("lineage.json", event(lambda e: e["run"]["facets"]["sudare_privacy"].update(epsilon="0.1")), "0.1"),
+        ("lineage.json", event(lambda e: e["outputs"].pop()), "files"),
         (
             "lineage.json",
-            lambda folder: edit(
-                folder / "lineage.json", lambda e: e["run"]["facets"]["sudare_privacy"].update(epsilon="0.1")
-            ),
-            "0.1",
-        ),
-        (
-            "lineage.json",
-            lambda folder: edit(folder / "lineage.json", lambda e: e["outputs"].pop()),
-            "files",
-        ),
-        (
-            "lineage.json",
-            lambda folder: edit(
-                folder / "lineage.json",
-                lambda e: e["outputs"][0]["outputFacets"]["outputStatistics"].update(rowCount=7),
-            ),
+            event(lambda e: e["outputs"][0]["outputFacets"]["outputStatistics"].update(rowCount=7)),
             "data/hired",
         ),
-        ("lineage.json", lambda folder: edit(folder / "lineage.json", lambda e: e.update(extra=1)), "other bytes"),
+        ("lineage.json", event(lambda e: e.update(extra=1)), "other bytes"),
         ("label.html", replaced("label.html", 'value="2.499999995191"', 'value="0.1"'), "0.1"),
         ("label.html", replaced("label.html", "</span> ≤ 2.5<", "</span> ≤ 0.5<"), "other bytes"),
         ("label.html", less_learned, "1.5 %"),
@@ -229,8 +220,7 @@ def test_a_description_that_says_something_else_is_found(
 ) -> None:
     """Also by a publisher who signs it: rule 10, in the file that was changed."""
     change(spoilt.folder)
-    forge(spoilt)
-    report = spoilt.verify()
+    report = forge(spoilt).verify()
     assert broken(report) == {10}
     assert named(report) == {name}
     assert says in " ".join(f.found for f in report.findings)

@@ -133,8 +133,7 @@ def test_a_record_that_states_another_way_of_writing_is_refused(version: Version
     def change(record: Any) -> None:
         record["replay"]["formulas"] = formulas
 
-    forge(version, record=change)
-    report = version.verify()
+    report = forge(version, record=change).verify()
     assert (broken(report), "data/marks.csv" in named(report)) == ({9} if formulas else {5, 9}, True)
 
 
@@ -170,8 +169,7 @@ def test_a_quote_that_is_missing_or_too_many_is_found(
     content = path.read_bytes()
     assert before in content
     path.write_bytes(content.replace(before, after, 1))
-    forge(version, record=record)
-    report = version.verify()
+    report = forge(version, record=record).verify()
     assert (broken(report), named(report)) == ({9}, {"data/marks.csv"})
 
 

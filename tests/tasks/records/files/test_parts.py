@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.records.files import part_names
-from tests.tasks.verification.forgery import Json, assert_caught, edit_table, forge, load, set_cell
+from tests.tasks.verification.forgery import Json, assert_caught, cell, edit, edit_table, forge, load
 from tests.worlds.synthetic_rows import SyntheticScenario
 from tests.worlds.tables import first
 from tests.worlds.versions import Version, broken, publish_version
@@ -56,12 +55,11 @@ def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version) -> 
     assert output["output.partitioning"].endswith(f"in parts, a row group each: {len(parts)} files")
 
 
-def other_value(folder: Path) -> None:
-    set_cell(folder / "data" / "age" / "part-00001.parquet", "count", 0, 10**6)
+PART = "data/age/part-00000.parquet"
 
 
 def lost_part(folder: Path) -> None:
-    (folder / "data" / "age" / "part-00000.parquet").unlink()
+    (folder / PART).unlink()
 
 
 def exchanged(folder: Path) -> None:
@@ -76,58 +74,39 @@ def one_more(folder: Path) -> None:
     shutil.copy(parts[-1], parts[-1].with_name(f"part-{len(parts):05d}.parquet"))
 
 
-def fewer_rows(folder: Path) -> None:
-    edit_table(folder / "data" / "age" / "part-00000.parquet", lambda table: table.slice(1))
-
-
-def other_columns(folder: Path) -> None:
-    edit_table(folder / "data" / "age" / "part-00000.parquet", lambda table: table.drop_columns(["upper"]))
-
-
-def no_parquet(folder: Path) -> None:
-    (folder / "data" / "age" / "part-00000.parquet").write_bytes(b"PAR1")
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (other_value, "those of the whole file"),
+        (cell("data/age/part-00001.parquet", "count", 0, 10**6), "those of the whole file"),
         (exchanged, "those of the whole file"),
         (lost_part, "part-00000 to data/age/"),
         (one_more, "part-00000 to data/age/"),
-        (fewer_rows, "in one group"),
-        (other_columns, "those of the whole file, with its marks"),
-        (no_parquet, "readable Parquet"),
+        (lambda folder: edit_table(folder / PART, lambda table: table.slice(1)), "in one group"),
+        (
+            lambda folder: edit_table(folder / PART, lambda table: table.drop_columns(["upper"])),
+            "those of the whole file, with its marks",
+        ),
+        (lambda folder: (folder / PART).write_bytes(b"PAR1"), "readable Parquet"),
     ],
 )
 def test_forged_parts_are_caught_where_all_digests_and_signatures_hold(
-    version: Version, change: Callable[[Path], None], says: str
+    version: Version, change: Callable[[Path], object], says: str
 ) -> None:
     change(version.folder)
-    there = {path.relative_to(version.folder).as_posix() for path in version.folder.rglob("*")}
-
-    def as_they_stand(record: Json) -> None:
-        record["files"] = [file for file in record["files"] if file["path"] in there]
-
     if change is lost_part:
-        gone = {"path": "data/age/part-00000.parquet"}
-        for name, keep in (("record.json", as_they_stand), ("croissant.json", lambda entry: _without(entry, gone))):
-            value = load(version.folder / name)
-            keep(value)
-            (version.folder / name).write_text(json.dumps(value))
+        edit(version.folder / "record.json", lambda r: r.update(files=[f for f in r["files"] if f["path"] != PART]))
+        edit(
+            version.folder / "croissant.json",
+            lambda c: c.update(distribution=[f for f in c["distribution"] if f["contentUrl"] != PART]),
+        )
     assert_caught(forge(version), {9}, says)
-
-
-def _without(entry: Json, file: dict[str, str]) -> None:
-    entry["distribution"] = [each for each in entry["distribution"] if each["contentUrl"] != file["path"]]
 
 
 def test_a_part_of_a_file_that_is_none_is_refused(version: Version) -> None:
     (version.folder / "data" / "sex").mkdir()
     source = version.folder / "data" / "age" / "part-00000.parquet"
     shutil.copy(source, version.folder / "data" / "sex" / "part-00000.parquet")
-    forge(version)
-    assert 5 in broken(version.verify())
+    assert 5 in broken(forge(version).verify())
 
 
 @pytest.mark.long

@@ -1,13 +1,19 @@
-"""A page's language: English is built in, and stands for what another lacks; the others are extensions."""
+"""A page's language: English is built in, whole and without waste; the others are extensions."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import pytest
 
 from contracts.errors import SpecRefused
 from contracts.message import message
+from privacy.ledger.accounts.version_entries import VISIBLE
+from privacy.ledger.entries import KINDS, SEALED
 from tasks.records.charts.charts import Drawing
-from tasks.records.page.language import Language, language, languages
+from tasks.records.page.language import Language, english_texts, language, languages
+from tests.catalogues import texts
+from tests.source_folders import DELETED
 
 
 def test_values_are_escaped_in_every_language() -> None:
@@ -41,3 +47,18 @@ def test_what_a_language_lacks_is_in_english() -> None:
     assert (lacking.field("known_bias"), lacking.part("ward")) == ("known bias", "ward")
     assert lacking.say("wages of the masons") == '<span lang="en">wages of the masons</span>'
     assert lacking.say(message("no snark is a {kind}", kind=message("none"))) == "no snark is a none"
+
+
+KEYS = {*english_texts()}
+
+
+def test_every_text_of_a_page_is_there_and_on_a_page() -> None:
+    """But for those of extensions that were deleted."""
+    asked, begun, quoted = texts()
+    assert asked - KEYS == set()
+    assert DELETED or {key for key in KEYS - quoted if not key.startswith(tuple(begun))} == set()
+
+
+@pytest.mark.parametrize(("prefix", "names"), [("kind", set(KINDS) - set(SEALED)), ("status", VISIBLE)])
+def test_every_kind_of_entry_that_is_shown_and_every_status_has_a_word(prefix: str, names: Collection[str]) -> None:
+    assert {f"{prefix}.{name}" for name in names} - KEYS == set()

@@ -1,10 +1,12 @@
-"""The page's numbers and charts: beliefs, roundings against the spender, bars and curves where they belong."""
+"""The page's numbers and charts: beliefs, the scale of known releases, and letters of reliability."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
 from fractions import Fraction
+from math import log10
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +19,19 @@ from privacy.accounting.posterior import PRIORS, odds_bound
 from tasks.records.charts import charts
 from tasks.records.groups.guarantee import beliefs as recorded
 from tasks.records.page.dense_view import room
-from tasks.records.page.first_screen import at_most, beliefs, brief, posterior, relative_error, right_guesses, subject
-from tasks.records.page.language import spaced
+from tasks.records.page.first_screen import (
+    KNOWN,
+    at_most,
+    beliefs,
+    brief,
+    epsilon_scale,
+    posterior,
+    relative_error,
+    right_guesses,
+    subject,
+)
+from tasks.records.page.language import language, languages, spaced
+from tasks.records.page.reliability import LIMITS, WORST, grades, letters
 from tests.worlds.statistics import gaussian
 from tests.worlds.tables import first
 from tests.worlds.versions import Worlds
@@ -176,3 +189,105 @@ def test_the_page_names_in_one_line_who_was_left_undeclared(worlds: Worlds) -> N
     assert line == "curator, contact, operator, approvers, legal basis, retention."
     assert anonymous.index(line) < anonymous.index("<nav")
     assert "has not declared" not in signed
+
+
+DOCS = Path(__file__).resolve().parents[4] / "docs" / "record.md"
+
+
+def _dots(epsilon: str) -> tuple[float, list[float]]:
+    """Where the drawing puts a release and the known ones, in percent."""
+    drawn = str(epsilon_scale(epsilon))
+    [own] = re.findall(r'<circle class="own" cx="([\d.]+)%', drawn)
+    return float(own), [float(place) for place in re.findall(r'<circle class="other" cx="([\d.]+)%', drawn)]
+
+
+def test_known_releases_stand_in_order_with_unit_and_source_and_the_docs_list_them() -> None:
+    """No ε without the unit that it protects, and none that nobody has published."""
+    assert [known.letter for known in KNOWN] == list("abcd")
+    assert [float(known.epsilon) for known in KNOWN] == sorted(float(known.epsilon) for known in KNOWN)
+    listed = DOCS.read_text(encoding="utf-8")
+    for known in KNOWN:
+        assert known.unit
+        assert known.source in listed
+        assert f"| {known.epsilon} |" in listed
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "2.499999999195", "9.98", "40"])
+def test_places_are_to_scale(epsilon: str) -> None:
+    """Distances are proportional to logarithms: a second way to the same places, to half a percent of the width."""
+    own, others = _dots(epsilon)
+    low, high = others[0], others[-1]
+    per_power = (high - low) / log10(float(KNOWN[-1].epsilon) / float(KNOWN[0].epsilon))
+    for place, known in zip(others, KNOWN, strict=True):
+        assert place - low == pytest.approx(per_power * log10(float(known.epsilon)), abs=0.5)
+    assert own - low == pytest.approx(per_power * log10(float(epsilon)), abs=0.5)
+
+
+@pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "100", "12345.678"])
+def test_a_release_beyond_the_usual_scale_stretches_it(epsilon: str) -> None:
+    """Nothing sticks to an end that it does not belong to, and nothing leaves the drawing."""
+    own, others = _dots(epsilon)
+    assert all(4 <= place <= 96 for place in (own, *others))
+    assert len({own, *others}) == len(KNOWN) + 1
+    assert (own < min(others)) == (float(epsilon) < 1)
+
+
+@pytest.mark.parametrize("code", languages())
+def test_the_drawing_says_in_words_what_it_shows(code: str) -> None:
+    said = str(language(code).drawn(epsilon_scale("2.5001")))
+    label = said.partition('aria-label="')[2].partition('"')[0]
+    assert "2.501" in label
+    assert all(known.epsilon in label for known in KNOWN)
+    assert "{" not in said
+
+
+def _letter(count: int, lower: int, upper: int) -> str:
+    return str(letters(np.array([count]), np.array([lower]), np.array([upper]))[0])
+
+
+@pytest.mark.parametrize(("place", "letter", "percent"), [(place, *limit) for place, limit in enumerate(LIMITS)])
+def test_a_limit_belongs_to_its_letter_and_one_row_more_to_the_next(place: int, letter: str, percent: int) -> None:
+    """At 1,000 rows a per cent is 10 rows, to both sides alike."""
+    following = LIMITS[place + 1][0] if place + 1 < len(LIMITS) else WORST
+    reach = 10 * percent
+    assert _letter(1000, 1000 - reach, 1000 + reach) == letter
+    assert _letter(1000, 1000 - reach, 1000 + reach + 1) == following
+    assert _letter(1000, 1000 - reach - 1, 1000 + reach) == following
+
+
+def test_a_count_of_nothing_is_unreliable_and_one_without_noise_has_no_letter() -> None:
+    """Relative to 0 every reach is infinite; a cell that is declared impossible reaches nowhere."""
+    assert [_letter(0, 0, 5), _letter(-3, -9, 4), _letter(0, 0, 0), _letter(12, 12, 12)] == [WORST, WORST, "", ""]
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_letter_never_promises_more_than_the_interval(count: int, below: int, above: int) -> None:
+    """Also where refinement moved the count out of the middle, or out of its interval: by exact fractions."""
+    found = _letter(count, count - below, count + above)
+    reach = Fraction(100 * max(below, above), count)
+    expected = next((letter for letter, percent in LIMITS if reach <= percent), WORST)
+    assert found == (expected if below or above else "")
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000), st.integers(0, 2000))
+def test_a_count_outside_its_interval_is_judged_by_the_farther_end(width: int, beyond: int, low: int) -> None:
+    count = low + width + beyond
+    reach = Fraction(100 * (width + beyond), count)
+    assert _letter(count, low, low + width) == next((letter for letter, most in LIMITS if reach <= most), WORST)
+
+
+def test_every_cell_with_a_letter_is_counted_once() -> None:
+    found = letters(
+        np.array([[1000, 1000], [5, 0]]), np.array([[990, 600], [0, 0]]), np.array([[1010, 1400], [9, 0]])
+    )
+    assert found.tolist() == [["A", "E"], [WORST, ""]]
+    counted = {grade.letter: grade.number for grade in grades(found)}
+    assert counted == {"A": 1, "B": 0, "C": 0, "D": 0, "E": 1, WORST: 1}
+    assert grades(np.array([""])) == []
+
+
+def test_the_docs_have_the_same_limits_and_words() -> None:
+    listed = DOCS.read_text(encoding="utf-8")
+    for grade, (letter, percent) in zip(grades(np.array([WORST])), LIMITS, strict=False):
+        assert f"| {letter} | {percent} % | {grade.means} |" in listed
+        assert grade.reach == f"≤ {percent} %"

@@ -198,8 +198,7 @@ def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, t
     text = page.read_text(encoding="utf-8")
     assert f"<td>{row.value}</td>" in text
     page.write_text(text.replace(f"<td>{row.value}</td>", f"<td>{row.value}1</td>", 1), encoding="utf-8")
-    forge(spoilt)
-    report = spoilt.verify()
+    report = forge(spoilt).verify()
     assert (broken(report), "record.html" in named(report)) == ({10}, True)
 
 

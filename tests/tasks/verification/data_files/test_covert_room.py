@@ -99,8 +99,7 @@ def test_room_in_a_parquet_file_is_found_whatever_wrote_it(version: Version, tri
     change(path)
     assert path.read_bytes() != before
     assert pq.read_table(path).to_pylist() == values.to_pylist()
-    forge(version, record=by_other_libraries if writer == "another" else lambda record: None)
-    report = version.verify()
+    report = forge(version, record=by_other_libraries if writer == "another" else lambda record: None).verify()
     assert (broken(report), named(report)) == ({9}, {TABLE})
     assert any(re.search(field, finding.field) for finding in report.findings)
     assert TEXT not in str(report.to_json())
@@ -124,8 +123,7 @@ def test_other_bytes_of_the_same_values_are_found_where_the_same_libraries_ran(
     before = (version.folder / TABLE).read_bytes()
     change(version.folder / TABLE)
     assert (version.folder / TABLE).read_bytes() != before
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert (broken(report), named(report)) == ({9}, {TABLE})
 
 
@@ -151,8 +149,7 @@ def test_room_in_a_csv_copy_is_found_whatever_wrote_it(version: Version, trick: 
     before = path.read_bytes()
     path.write_bytes(TRICKS[trick](before))
     assert path.read_bytes() != before
-    forge(version, record=by_other_libraries if writer == "another" else lambda record: None)
-    report = version.verify()
+    report = forge(version, record=by_other_libraries if writer == "another" else lambda record: None).verify()
     assert (9 in broken(report), CSV in named(report)) == (True, True)
 
 
@@ -179,8 +176,7 @@ def test_versions_of_every_kind_are_written_again_to_the_same_bytes(
         honest = {name: (version.folder / name).read_bytes() for name in noted}
         for name in noted:
             in_metadata(version.folder / name)
-        forge(version)
-        report = version.verify()
+        report = forge(version).verify()
         assert 9 in broken(report), noted
         assert named(report) == set(noted)
         for name, content in honest.items():

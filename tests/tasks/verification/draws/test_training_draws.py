@@ -10,8 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -21,18 +19,19 @@ from tasks.records.draws.draws import TrainingDraw
 from tasks.verification.draws.sensitivity_training import check_trainings
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, resample, write_model
 from tests.tasks.records.version_schemas import version_schemas
-from tests.tasks.verification.forgeries import Forgery
 from tests.tasks.verification.forgery import (
     Change,
+    Forgery,
     Json,
-    as_published,
-    assert_caught,
+    all_events,
     assert_caught_by_deep,
     both,
+    cell,
+    draw_of,
+    drawn,
     edit,
     forge,
     load,
-    nothing,
     replay,
     told,
 )
@@ -80,27 +79,6 @@ def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_ch
     assert "gradients of its rows clipped to norm 1" in (published.folder / "record.html").read_text()
 
 
-def of(record: Json, place: int) -> Json:
-    draw: Json = record["replay"]["draws"][place]
-    return draw
-
-
-def everywhere(**changed: Any) -> tuple[Change, Change]:
-
-    def in_record(record: Json) -> None:
-        for draw in record["replay"]["draws"]:
-            draw["event"].update(changed)
-
-    def in_journal(entries: list[Json]) -> None:
-        for entry in entries:
-            for event in entry["body"].get("events", []) if isinstance(entry["body"], dict) else []:
-                event.update(changed)
-            if entry["kind"] == "noise_drawn":
-                entry["body"]["event"].update(changed)
-
-    return in_record, in_journal
-
-
 def plans(**changed: Any) -> Change:
     def change(record: Json) -> None:
         for draw in record["replay"]["draws"]:
@@ -109,31 +87,24 @@ def plans(**changed: Any) -> Change:
     return change
 
 
-def other_checkpoint(folder: Path) -> None:
-    path = folder / "measurements" / "0002-checkpoint.parquet"
-    table = pq.read_table(path)
-    values = table.column("value").to_numpy().copy()
-    values[3] += 1
-    as_published(table.set_column(1, table.schema.field("value"), pa.array(values)), path)
-
-
+CHECKPOINT = "measurements/0002-checkpoint.parquet"
 FORGERIES = {
-    "another checkpoint": Forgery({8}, files=other_checkpoint, says="as it was entered when it was drawn"),
-    "more noise than the plan has": Forgery({6}, *everywhere(noise_multiplier="50"), says="by the training's plan"),
-    "fewer steps": Forgery({6}, *everywhere(steps=1), says="by the training's plan"),
+    "another checkpoint": Forgery(
+        {8}, files=cell(CHECKPOINT, "value", 3, 10**6), says="as it was entered when it was drawn"
+    ),
+    "more noise than the plan has": Forgery({6}, *all_events(noise_multiplier="50"), says="by the training's plan"),
+    "fewer steps": Forgery({6}, *all_events(steps=1), says="by the training's plan"),
     "a plan of more noise, and events of it": Forgery(
         {6}, record=plans(noise_multiplier="50"), says="by the training's plan"
     ),
-    "an interval twice": Forgery(
-        {6}, record=lambda r: of(r, 1)["training"].update(interval=0), says="intervals in order"
-    ),
+    "an interval twice": Forgery({6}, record=drawn(1, "training", interval=0), says="intervals in order"),
     "another learner for one interval": Forgery(
-        {6}, record=lambda r: of(r, 1)["training"].update(learner="0" * 64), says="one plan and one learner"
+        {6}, record=drawn(1, "training", learner="0" * 64), says="one plan and one learner"
     ),
     "a plan with a key more": Forgery({6}, record=plans(speed=3), says="exactly"),
     "no training": Forgery(
         {6},
-        record=lambda r: (of(r, 1).pop("training"), of(r, 1).update(kind="marginal")),
+        record=lambda r: (draw_of(r, 1).pop("training"), draw_of(r, 1).update(kind="marginal")),
         says="as a draw of kind marginal has",
     ),
     "the last checkpoint untold": Forgery(
@@ -141,24 +112,17 @@ FORGERIES = {
     ),
     "an earlier checkpoint's file": Forgery(
         {6},
-        record=both(
-            lambda r: of(r, 1).update(measurements="measurements/0002-checkpoint.parquet"),
-            lambda r: of(r, 2).update(measurements=None),
-        ),
+        record=both(drawn(1, measurements=CHECKPOINT), drawn(2, measurements=None)),
         says="the last one is published",
     ),
-    "a choice's place": Forgery({5}, record=lambda r: of(r, 1).update(index=0), says="index"),
+    "a choice's place": Forgery({5}, record=drawn(1, index=0), says="index"),
     "intervals in another order": Forgery({6}, record=replay(lambda r: r["draws"].reverse()), says="journal"),
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
-    forgery = FORGERIES[name]
-    forgery.files(version.folder)
-    if forgery.record is not nothing:
-        edit(version.folder / "record.json", forgery.record)
-    assert_caught(forge(version, journal=forgery.journal), forgery.rules, forgery.says)
+    FORGERIES[name].check_caught(version)
 
 
 @pytest.mark.parametrize("terms", [{"adjacency": "replace_one"}, {"rows": 2}])
@@ -195,8 +159,7 @@ def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path:
         Draft202012Validator(version_schemas()["record"]).validate(record)
         version = made.copy(tmp_path / "v")
         edit(version.folder / "record.json", plans(reserve=0))
-        forge(version)
-        assert 6 in broken(version.verify())
+        assert 6 in broken(forge(version).verify())
 
 
 OPTIONS = "rows_about: 3000, dimensions: 6, hidden: [16], epochs: 3, checkpoints: 3, reserve: 1, batch: 200"
@@ -225,8 +188,7 @@ def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version
     write_model(version.folder, {**arrays, "biases-01": arrays["biases-01"] + 2**22})
     resample(version.folder)
     (version.folder / "data" / "trained.csv").unlink()
-    forge(version)
-    assert_caught_by_deep(version)
+    assert_caught_by_deep(forge(version))
 
 
 def test_another_learner_is_caught_by_deep(version: Version) -> None:
@@ -237,8 +199,7 @@ def test_another_learner_is_caught_by_deep(version: Version) -> None:
             draw["training"]["learner"] = "0" * 64
 
     edit(version.folder / "record.json", change)
-    forge(version)
-    assert_caught_by_deep(version, "another training")
+    assert_caught_by_deep(forge(version), "another training")
 
 
 @pytest.mark.services

@@ -195,8 +195,7 @@ def test_a_forged_column_is_found(
 ) -> None:
     """Whichever libraries wrote the file, and though its publisher signed it."""
     rewritten(version.folder / f"data/{name}.parquet", column, change)
-    forge(version, record=record)
-    report = version.verify()
+    report = forge(version, record=record).verify()
     assert 9 in broken(report)
     assert any(
         f"column {column}, row" in each.field for each in report.findings if each.where == f"data/{name}.parquet"
@@ -213,8 +212,7 @@ def test_codes_that_hide_further_ones_in_a_dictionary_are_found(version: Version
         pa.array(["=1+1", "07|08", "<b>", "hidden"]),
     )
     pq.write_table(whole.set_column(place, "ward_code", coded), path, compression="zstd", use_dictionary=["ward"])
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert (9 in broken(report), "data/ward.parquet" in named(report)) == (True, True)
 
 
@@ -229,8 +227,7 @@ def test_a_forged_csv_copy_is_found(worlds: Worlds, tmp_path: Path, make: Callab
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([next(csv.reader([lines[0]])), cells, *csv.reader(lines[2:])])
-    forge(version)
-    report = version.verify()
+    report = forge(version).verify()
     assert (broken(report), named(report)) == ({9}, {f"data/{path.name}"})
 
 
@@ -247,8 +244,7 @@ def test_a_record_that_says_otherwise_is_found(
         else:
             record["replay"]["labels"] = "columns"
 
-    forge(version, record=change)
-    report = version.verify()
+    report = forge(version, record=change).verify()
     assert 9 in broken(report)
     assert any(each.field == "columns" for each in report.findings)
 
