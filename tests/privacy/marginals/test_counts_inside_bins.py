@@ -22,7 +22,7 @@ from privacy.marginals.cell_sums import PrivateCellSums, cell_sum_event
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from privacy.private_table import PrivateTable
 from privacy.snapshots.scans import count_between_cuts
-from tests.contracts.domains.test_value_bins import tree_of, whole
+from tests.contracts.domains.test_value_forms import tree_of, whole
 
 TREE = tree_of(whole([-3, 1, 40, 96]))
 STORED = (0, 1, 4, 5, 100)

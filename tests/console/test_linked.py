@@ -1,4 +1,4 @@
-"""The look at linked tables: rows that a link leaves out are told to the operator, and asked about."""
+"""Linked tables: what the look tells of rows that a link leaves out, and `sudare run` of the example."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from console.main import execute
+from flows.prefect_runs.server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
-from tests.console.conftest import Typed
+from tests.console.conftest import Place, Typed
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "households"
 LINK = "person.household_id → household.household_id"
@@ -110,3 +111,25 @@ def test_a_run_without_a_terminal_stops_where_people_have_no_household(town: Tow
         assert private not in said.err.replace(str(town.example.parent), ""), private
     said = typed("run", spec, "--accept-misfits", at=town.workspace)
     assert (said.code, town.charges()) == (0, 1), said.err
+
+
+HOUSEHOLDS = Path(__file__).resolve().parents[2] / "examples" / "households"
+
+
+def test_both_bases_of_the_example_are_released_and_verify(
+    shared: Place, served: PrefectServer, typed: Typed, tmp_path: Path
+) -> None:
+    """One account pays for both, since the same households are behind them."""
+    assert served.embedded
+    shutil.copytree(HOUSEHOLDS, tmp_path / "h")
+    at = ("--workspace", str(shared.workspace.root))
+    people = ("--population", "households", "--block", "2026", "--unit", "household_id", "--adjacency", "add_remove")
+    cap = ("--calculus", "pure", "--epsilon", "2", "--delta", "0", "--source", str(tmp_path / "h" / "data"))
+    assert typed("budget", "open", "households-2026", *people, *cap, *at).code == 0
+    for spec, release in (("size.yaml", "household-size"), ("people.yaml", "people-by-household")):
+        said = typed("run", str(tmp_path / "h" / spec), *at)
+        assert said.code == 0, said.err
+        version = shared.workspace.releases / release / "v1"
+        assert typed("verify", str(version), "--key", str(shared.workspace.public_key_file)).code == 0
+    assert "households-2026: 100 % of the budget is used" in said.out
+    assert len(typed("budget", "show", "households-2026", "--json", *at).json["charges"]) == 2

@@ -1,7 +1,8 @@
-"""`sudare plan` and `sudare run` of a table at several resolutions, the real thing on the Adult example."""
+"""Tables at several resolutions, or with a lambda found on an earlier version: the real thing on Adult."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,28 @@ def test_a_hierarchy_that_does_not_partition_its_column_stops_the_plan(shared: P
     assert "level 'stage': no group has the label 'Masters'" in said.err
     assert "every label of column education in one group" in said.err
     assert "lost.yaml:10" in said.err
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("served")
+def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed) -> None:
+    """A version that is not there is refused by plan and run, before a charge; one that is there serves for free."""
+    half = ("epsilon: 1.0", "epsilon: 0.5")
+    spec = shared.spec("later", half, ("{method: simplex,", "{method: negative_l2, lambda: {reference: before/1},"))
+    for early in (typed("plan", str(spec), "--json", at=shared.workspace), shared.run("run", str(spec), "--json")):
+        assert early.code == 2
+        assert "product.refine.lambda.reference" in early.out
+        assert "of before there is none here" in early.out
+    assert release_plainly(shared.spec("before", half), shared.workspace.root) == 0
+    assert "chosen on before/1, at no cost" in typed("plan", str(spec), at=shared.workspace).out
+    made = shared.run("run", str(spec), "--json")
+    assert made.code == 0, made.err
+    assert made.json["epsilon"] == "0.5"
+    folder, key = Path(made.json["folder"]), made.json["public_key_file"]
+    reference = json.loads((folder / "record.json").read_bytes())["replay"]["reference"]
+    assert (reference["release"], reference["version"]) == ("before", 1)
+    verified = typed("verify", str(folder), "--key", key)
+    assert verified.code == 0
+    assert "whether lambda" not in verified.out
+    (shared.workspace.releases / "before" / "v1").rename(shared.workspace.root / "elsewhere")
+    typed("verify", str(folder), "--key", key).assert_printed("whether lambda is the one that before v1 leads to")

@@ -1,16 +1,29 @@
-"""Bounds that the accounting of federations stands on, by numbers: sums of shares, and people at several sites."""
+"""What federated training stands on: bounds of shares and of people, sampling by coins, weighted averages."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from math import exp, pi
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from privacy.federation.plan import MOST_SITES
+from benchmarks._federated_averages import averaged
+from privacy.federation.plan import MOST_SITES, FederatedPlan, Trust
 from privacy.federation.plans import FINEST_VARIANCE
+from privacy.federation.rounds import Call, lifted
+from privacy.learning.network import CannotTrain, Sgd, perceptron
+from privacy.learning.plan import Execution, TrainingPlan
+from privacy.learning.training import Session, initial_state
+from privacy.noise.lattice_gaussian import normals_from
+from privacy.noise.random_bytes import SecureBytes
+from tests.privacy.federation.sites import Site
+from tests.privacy.learning.reference_learners import classifier, mixed_codes, mixed_layout
+from tests.privacy.ledger.ledgers import Place
 
 Density = NDArray[np.float64]
 STEP = 0.002
@@ -93,3 +106,76 @@ def test_one_row_s_event_is_not_enough_for_a_person_at_several_sites(
     person = mixture([float(k) for k in range(sites + 1)], list(counts), deviation)
     alone = mixture([0.0, 1.0], [1 - chance, chance], deviation)
     assert all(stick(person, without, factor) > stick(alone, without, factor) + 1e-9 for factor in FACTORS[:4])
+
+
+ROUNDS, TABLE = 3, 400
+LAYOUT = mixed_layout()
+LEARNER = classifier(network=perceptron(18, 4, outputs=3), optimizer=Sgd(0.5))
+CPU = Execution("cpu", rows_at_once=512)
+SERVER = Trust("server", secure_aggregation=False, server="the office", fewest=1, colluding=0, sites_per_person=1)
+HALF = FederatedPlan(
+    TrainingPlan(Fraction(1, 2), Fraction(TABLE), ROUNDS, Fraction(1), Fraction(2), 1, reserve=0),
+    ("north", "east"),
+    (TABLE, TABLE),
+    SERVER,
+)
+ALL = replace(HALF, training=replace(HALF.training, sampling_probability=Fraction(1)))
+LEAST, MOST = (int(binom.ppf(chance, TABLE, 0.5)) for chance in (1e-11, 1 - 1e-11))
+"""135 to 265 of 400 rows."""
+
+
+def counted(place: Place, plan: FederatedPlan) -> list[float]:
+    """Return of how many rows each round's contribution is the sum: all rows are the same, so it tells them."""
+    codes = np.repeat(mixed_codes(1), TABLE, axis=0)
+    site, start = Site(place, codes, plan), initial_state(LEARNER)
+    session = Session(LEARNER, LAYOUT, start, step=0, steps=ROUNDS, execution=CPU)
+    bound = plan.clipped_to(start.parameters.size)
+    one = session.clipped_sum(codes[:1], bound=bound, normals=normals_from(SecureBytes())).astype(np.float64)
+    found = []
+    for number in range(ROUNDS):
+        sent = site(Call(number, f"{number:016x}", start.parameters))
+        assert sent is not None
+        total = lifted(sent.residues) * plan.lattice
+        rows = float(total @ one / (one @ one))
+        assert np.abs(total - rows * one).max() < 2 * plan.lattice + 1e-3
+        found.append(rows)
+    return found
+
+
+@pytest.mark.stat
+def test_a_contribution_is_a_sum_over_about_half_of_the_rows(sqlite_place: Place) -> None:
+    """n = 400 rows in each of 3 rounds, q = 1/2; false alarm 6e-11; the rounds have samples of their own. That three
+    samples are of one size has a chance of 0.1 %, so what they have in common is not looked at."""
+    for rows in counted(sqlite_place, HALF):
+        assert abs(rows - round(rows)) < 0.1
+        assert LEAST <= rows <= MOST
+
+
+def test_with_q_1_it_is_a_sum_over_all_of_them(tmp_path: Path) -> None:
+    """The wrong case of the test above: sites that do not sample."""
+    place = Place(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path)
+    try:
+        for rows in counted(place, ALL):
+            assert rows == pytest.approx(TABLE, abs=0.1)
+            assert not LEAST <= rows <= MOST
+    finally:
+        place.close()
+
+
+ONE, OTHER = np.array([1, 2, 3], np.float32), np.array([4, 2, -3], np.float32)
+
+
+def test_models_are_averaged_by_the_rows_that_are_declared() -> None:
+    average = averaged([ONE, OTHER], [100, 300])
+    np.testing.assert_array_equal(average, np.array([3.25, 2, -1.5], np.float32))
+    assert average.dtype == np.float32
+    np.testing.assert_array_equal(averaged([OTHER], [7]), OTHER)
+
+
+@pytest.mark.parametrize(
+    ("models", "rows"),
+    [([], []), ([ONE], [1, 2]), ([ONE, OTHER[:2]], [1, 2]), ([ONE, OTHER], [1, 0]), ([ONE, OTHER], [1, 2.0])],
+)
+def test_what_cannot_be_averaged_is_refused(models: list[np.ndarray], rows: list[int]) -> None:
+    with pytest.raises(CannotTrain):
+        averaged(models, rows)
