@@ -44,15 +44,21 @@ def random_row(random: Random) -> str:
 
 
 def sums(
-    units: dict[str, Rows], contract: Contract, folder: Path, by_ids: bool
+    units: dict[str, Rows],
+    contract: Contract,
+    folder: Path,
+    by_ids: bool,
+    addends: tuple[Addends, ...] = LATTICES,
+    lattices: tuple[ValueLattice | KeyColumn, ...] = LATTICES,
+    cliques: tuple[tuple[str, ...], ...] = CLIQUES,
 ) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
-    """Take units in, and open the sums of both columns by all cliques."""
+    """Take units in, with lattices, and open the sums of all addends by all cliques."""
     folder.mkdir()
     lines = [f"{unit},{row}" if by_ids else row for unit, rows in units.items() for row in rows]
     source = write_csv(folder, *lines, header=f"person,{HEADER}" if by_ids else HEADER)
-    table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=LATTICES)
+    table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=lattices)
     summed = SnapshotSums(table, contract)
-    return [(handle, handle._read()) for clique in CLIQUES for handle in summed.sums(clique, LATTICES)]
+    return [(handle, handle._read()) for clique in cliques for handle in summed.sums(clique, addends)]
 
 
 def contract_for(folder: Path, rows_per_unit: int, adjacency: Adjacency) -> tuple[Contract, bool]:
@@ -144,14 +150,8 @@ TWO_CLIQUES: tuple[tuple[str, ...], ...] = ((), ("sex", "since"))
 def quota_sums(
     units: dict[str, Rows], contract: Contract, folder: Path, by_ids: bool, forms: tuple[LoneSum, ...] = FORMS
 ) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
-    """Take units in, and open all sums by all cliques."""
-    folder.mkdir()
-    lines = [f"{unit},{row}" if by_ids else row for unit, rows in units.items() for row in rows]
-    source = write_csv(folder, *lines, header=f"person,{HEADER}" if by_ids else HEADER)
     beside = (KeyColumn("person"), UnitOrder("person")) if contract.unit.max_rows_per_unit > 1 else ()
-    terms = {"folder": folder / "run", "key": KEY, "memory_limit": "256MB", "lattices": (AGE, *beside)}
-    summed = SnapshotSums(ingest(source, contract, **terms), contract)  # type: ignore[arg-type]
-    return [(handle, handle._read()) for clique in TWO_CLIQUES for handle in summed.sums(clique, forms)]
+    return sums(units, contract, folder, by_ids, forms, (AGE, *beside), TWO_CLIQUES)
 
 
 @pytest.mark.long
@@ -215,16 +215,7 @@ SQUARES = replace(WEIGHT, weight=WEIGHT)
 ADDENDS: tuple[Addends, ...] = (WEIGHED, ValueTree(WEIGHED, Decimal(9)), WeightedCount(WEIGHT), SQUARES)
 
 
-def weighted_sums(
-    units: dict[str, Rows], contract: Contract, folder: Path, by_ids: bool
-) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
-    """Take units in, and open all weighted sums by all cliques."""
-    folder.mkdir()
-    lines = [f"{unit},{row}" if by_ids else row for unit, rows in units.items() for row in rows]
-    source = write_csv(folder, *lines, header=f"person,{HEADER}" if by_ids else HEADER)
-    terms = {"folder": folder / "run", "key": KEY, "memory_limit": "256MB", "lattices": (AGE, WEIGHT)}
-    summed = SnapshotSums(ingest(source, contract, **terms), contract)  # type: ignore[arg-type]
-    return [(handle, handle._read()) for clique in TWO_CLIQUES for handle in summed.sums(clique, ADDENDS)]
+weighted_sums = partial(sums, addends=ADDENDS, lattices=(AGE, WEIGHT), cliques=TWO_CLIQUES)
 
 
 @pytest.mark.long

@@ -188,7 +188,7 @@ def test_zeros_and_constraints_are_not_about_pictures() -> None:
     ):
         read = PrivacyTerms.model_validate({**TERMS, **terms})
         problems = contradictions(read, [picture(), label()], ["scan", "label"])
-        assert any("a picture of pictures" in problem.found for problem in problems), terms
+        assert any("a column of pictures" in problem.found for problem in problems), terms
 
 
 def test_the_checks_of_a_picture_have_the_names_that_gates_may_use() -> None:

@@ -1,4 +1,4 @@
-"""Charges of periods, the states that a period's run may begin from, and what Prefect is told of a gate."""
+"""Charges of periods: the clock before them, what a period's run may begin from, what Prefect is told of a gate."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from benchmarks.orchestration import release_plainly
 from contracts.errors import Finding, GateBroken
 from contracts.periods.period import read_periods
 from flows.periods.arrivals import arrived
+from flows.periods.clock import ClockAhead, check_clock
 from flows.periods.publications import attempt_noted, settled, standings
 from flows.periods.state import TRANSITIONS, WORDS, PeriodChange, PeriodSpent, PeriodState, may_run
 from flows.prepare import intake
 from flows.request import read_request
 from flows.steps import as_task
+from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
 from tasks.charge import charge
 from tasks.products.charge_request import run_key
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
+from tasks.storage.workspace.settings import FILE, Workspace
 
 TODAY = date(2025, 8, 1)
 PERIOD = "2024Q1"
@@ -218,3 +221,24 @@ def test_a_period_that_is_not_over_runs_only_where_that_was_asked_for() -> None:
 
 def test_every_state_has_words() -> None:
     assert set(WORDS) == set(S)
+
+
+def test_a_clock_far_ahead_of_the_journal_has_to_be_confirmed(tmp_path: Path) -> None:
+    """Else one run at 2031 would leave every honest one until then behind. How far is a setting of the workspace."""
+    made = Workspace.create(tmp_path / "w")
+    now = ["2026-01-01T00:00:00Z"]
+    ledger = Ledger(made.ledger_url, draws=made.draws, clock=lambda: now[0])
+    with closing(ledger):
+        check_clock(ledger, made.clock_ahead, accepted=False)
+        now[0] = "2027-02-05T00:00:00Z"
+        check_clock(ledger, made.clock_ahead, accepted=False)
+        now[0] = "2027-02-06T00:00:00Z"
+        with pytest.raises(ClockAhead) as refused:
+            check_clock(ledger, made.clock_ahead, accepted=False)
+        check_clock(ledger, made.clock_ahead, accepted=True)
+    [finding] = refused.value.findings
+    assert (finding.found, refused.value.exit_code) == (now[0], 4)
+    assert "400 days after 2026-01-01T00:00:00Z" in finding.allowed
+    settings = made.root / FILE
+    settings.write_text(settings.read_text().replace('ahead = "400 days"', 'ahead = "3 days"'))
+    assert Workspace.open(made.root).clock_ahead == 3
