@@ -22,36 +22,19 @@ from contracts.release.statistics import Statistic, StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
 from privacy.accounting.events import DiscreteLaplace
 from privacy.statistics.plan import StatisticsPlan, expected_errors, plan_statistics
-from tests.contracts.release.test_distinct_specs import product_of as products_of
+from tests.contracts.release.conftest import contract_of
+from tests.contracts.release.test_distinct_specs import product_of
 from tests.contracts.release.test_statistics import SPEC
 from tests.contracts.samples import replaced
-from tests.worlds.distinct_counts import laplace
-from tests.worlds.statistics import StatisticsScenario, gaussian, pure
+from tests.worlds.statistics import gaussian, pure
 
 AWAY = {"sum": "age", "clip": [18, 90]}
-
-
-@pytest.fixture(scope="module")
-def stays(tmp_path_factory: pytest.TempPathFactory) -> Contract:
-    """The contract of stays: ages of 0 to 99 that may be missing, bills of 0 to 900."""
-    return contract_of(StatisticsScenario(), tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def units(tmp_path_factory: pytest.TempPathFactory) -> Contract:
     """The same with three rows a unit."""
     return contract_of(gaussian(), tmp_path_factory)
-
-
-def contract_of(scenario: StatisticsScenario, folders: pytest.TempPathFactory) -> Contract:
-    _, contract, _, ledger = scenario.prepared_of(folders.mktemp("stays"), StatisticsPlan)
-    ledger.close()
-    return contract
-
-
-def product_of(*statistics: Any, by: tuple[str, ...] = ("ward",)) -> StatisticsProduct:
-    """Read a product of one table."""
-    return StatisticsProduct.model_validate({"kind": "statistics", "tables": [{"by": by, "of": list(statistics)}]})
 
 
 def forms(contract: Contract, *statistics: Any) -> list[type[object]]:
@@ -141,16 +124,6 @@ def test_a_lattice_is_the_same_in_every_form(stays: Contract) -> None:
     assert found[0] == found[1] == found[2] == (lattice, one_step_wider(lattice))
 
 
-@pytest.fixture(scope="module")
-def quantile_stays(tmp_path_factory: pytest.TempPathFactory) -> Contract:
-    """The contract of stays: ages of 0 to 99 that may be missing, bills of 0 to 900."""
-    from privacy.statistics.plan import StatisticsPlan
-
-    _, contract, _, ledger = StatisticsScenario().prepared_of(tmp_path_factory.mktemp("stays"), StatisticsPlan)
-    ledger.close()
-    return contract
-
-
 def refusal(*statistics: Any) -> str:
     """Return what a reader says."""
     with pytest.raises(ValidationError) as caught:
@@ -158,7 +131,7 @@ def refusal(*statistics: Any) -> str:
     return str(caught.value)
 
 
-def test_each_quantile_has_three_columns_and_all_have_one_draw(quantile_stays: Contract) -> None:
+def test_each_quantile_has_three_columns_and_all_have_one_draw(stays: Contract) -> None:
     """Named after the percentage; sums and trees of a column are draws of their own."""
     product = product_of(
         "count", {"mean": "bill"}, {"quantiles": [0.025, "0.5", 0.9], "of": "bill", "resolution": 0.5}
@@ -166,22 +139,22 @@ def test_each_quantile_has_three_columns_and_all_have_one_draw(quantile_stays: C
     (table,) = product.tables
     ends = ("", "_low", "_high")
     assert table.of[2].published == tuple(f"{name}_bill{end}" for name in ("q2.5", "q50", "q90") for end in ends)
-    (first, lattice), (second, tree) = table.draws(quantile_stays)
+    (first, lattice), (second, tree) = table.draws(stays)
     assert (first, second) == ("table:ward/bill", "table:ward/quantiles/bill")
     assert isinstance(lattice, ValueLattice)
     assert isinstance(tree, ValueTree)
     assert (tree.lattice, tree.resolution) == (lattice, Decimal("0.5"))
-    assert product.lattices(quantile_stays) == (lattice,)
+    assert product.lattices(stays) == (lattice,)
     assert lattice.key != tree.key == table.of[2].key
-    assert not list(statistics_problems(product, quantile_stays))
+    assert not list(statistics_problems(product, stays))
 
 
-def test_a_product_is_read_again_from_what_is_written_of_it(quantile_stays: Contract) -> None:
+def test_a_product_is_read_again_from_what_is_written_of_it(stays: Contract) -> None:
     product = product_of({"quantiles": [0.1, 0.5], "of": "age", "clip": [18, 90]}, by=())
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
-    (tree,) = product.tables[0].trees(quantile_stays)
+    (tree,) = product.tables[0].trees(stays)
     assert (tree.resolution, tree.lattice.counts_missing, tree.leaves) == (Decimal(1), True, 73)
-    assert [key for key, _ in product.tables[0].draws(quantile_stays)] == ["table:all/quantiles/age"]
+    assert [key for key, _ in product.tables[0].draws(stays)] == ["table:all/quantiles/age"]
 
 
 @pytest.mark.parametrize(
@@ -221,26 +194,24 @@ def test_quantiles_of_a_column_stand_in_one_list() -> None:
         ({"step": 0}, "a step above 0"),
     ],
 )
-def test_what_does_not_fit_the_contract_is_refused_with_words(
-    quantile_stays: Contract, written: Any, says: str
-) -> None:
+def test_what_does_not_fit_the_contract_is_refused_with_words(stays: Contract, written: Any, says: str) -> None:
     """Once, at its place in the list."""
     product = product_of("count", {"quantiles": [0.5], "of": "bill", **written})
-    ((at, problem),) = statistics_problems(product, quantile_stays)
+    ((at, problem),) = statistics_problems(product, stays)
     assert says in problem.allowed
     assert at == ("tables", 0)
     assert problem.at[:2] == ("of", 1)
 
 
-def test_other_columns_and_clips_are_refused_as_for_sums(quantile_stays: Contract) -> None:
+def test_other_columns_and_clips_are_refused_as_for_sums(stays: Contract) -> None:
     for written, says in (
         ({"quantiles": [0.5], "of": "ward"}, "a column without bounds"),
         ({"quantiles": [0.5], "of": "salary"}, "the column 'salary'"),
     ):
-        ((_, problem),) = statistics_problems(product_of(written), quantile_stays)
+        ((_, problem),) = statistics_problems(product_of(written), stays)
         assert says in problem.found
     both = product_of({"mean": "bill", "clip": [0, 500]}, {"quantiles": [0.5], "of": "bill", "clip": [0, 100]})
-    ((_, problem),) = statistics_problems(both, quantile_stays)
+    ((_, problem),) = statistics_problems(both, stays)
     assert "another clip" in problem.found
 
 
@@ -252,10 +223,10 @@ def test_the_schema_has_the_written_form() -> None:
     assert form["required"] == ["quantiles", "of"]
 
 
-def test_a_column_that_takes_the_name_of_a_tree_is_refused(quantile_stays: Contract) -> None:
+def test_a_column_that_takes_the_name_of_a_tree_is_refused(stays: Contract) -> None:
     """Its sum, and the tree of the other column, would be one draw."""
-    other = quantile_stays.column("age").model_copy(update={"name": "quantiles/age"})
-    contract = quantile_stays.model_copy(update={"columns": (*quantile_stays.columns, other)})
+    other = stays.column("age").model_copy(update={"name": "quantiles/age"})
+    contract = stays.model_copy(update={"columns": (*stays.columns, other)})
     product = product_of({"mean": "quantiles/age"}, {"quantiles": [0.5], "of": "age"})
     ((_, problem),) = statistics_problems(product, contract)
     assert "two draws named 'table:ward/quantiles/age'" in problem.found
@@ -264,44 +235,36 @@ def test_a_column_that_takes_the_name_of_a_tree_is_refused(quantile_stays: Contr
 QUOTA = {"sum": "bill", "clip": [0, 500], "step": 2.5, "per_unit": 400}
 
 
-@pytest.fixture(scope="module")
-def quota_stays(tmp_path_factory: pytest.TempPathFactory) -> Contract:
-    """At most three stays of a patient."""
-    _, contract, _, ledger = laplace().prepared_of(tmp_path_factory.mktemp("stays"), StatisticsPlan)
-    ledger.close()
-    return contract
-
-
-def test_a_sum_within_a_quota_is_a_draw_alone_and_a_count_is_another(quota_stays: Contract) -> None:
+def test_a_sum_within_a_quota_is_a_draw_alone_and_a_count_is_another(bounded_stays: Contract) -> None:
     """Another column's draw counts the rows where there is one; the snapshot gets ids and places of rows."""
-    product = products_of("count", QUOTA)
+    product = product_of("count", QUOTA)
     (table,) = product.tables
     assert table.draw_keys == ("table:ward/bill", "table:ward")
     lattice = ValueLattice("bill", Decimal(0), Decimal(500), Decimal("2.5"), counts_missing=False)
-    assert [addends for _, addends in table.draws(quota_stays)] == [LoneSum(lattice, Decimal(400)), None]
-    assert product.lattices(quota_stays) == (
+    assert [addends for _, addends in table.draws(bounded_stays)] == [LoneSum(lattice, Decimal(400)), None]
+    assert product.lattices(bounded_stays) == (
         lattice,
         one_step_wider(lattice),
         KeyColumn("patient"),
         UnitOrder("patient"),
     )
-    (beside,) = products_of("count", QUOTA, {"mean": "age"}).tables
+    (beside,) = product_of("count", QUOTA, {"mean": "age"}).tables
     assert beside.draw_keys == ("table:ward/bill", "table:ward/age")
-    assert not list(statistics_problems(product, quota_stays))
+    assert not list(statistics_problems(product, bounded_stays))
 
 
 def test_units_of_one_row_need_no_order(tmp_path_factory: pytest.TempPathFactory) -> None:
     _, contract, _, ledger = pure().prepared_of(tmp_path_factory.mktemp("rows"), StatisticsPlan)
     ledger.close()
-    product = products_of(QUOTA)
+    product = product_of(QUOTA)
     assert all(isinstance(each, ValueLattice) for each in product.lattices(contract))
     assert not list(statistics_problems(product, contract))
 
 
-def test_the_plan_charges_the_quota_and_foretells_its_interval(quota_stays: Contract) -> None:
+def test_the_plan_charges_the_quota_and_foretells_its_interval(bounded_stays: Contract) -> None:
     """160 steps in place of 3 rows of 200: the noise of 400 at an epsilon of 1, and that of 3 rows beside it."""
-    product = products_of(QUOTA, "count")
-    plan = plan_statistics(product, quota_stays, epsilon=Decimal(2), delta=Decimal(0))
+    product = product_of(QUOTA, "count")
+    plan = plan_statistics(product, bounded_stays, epsilon=Decimal(2), delta=Decimal(0))
     assert [draw.event.moves for draw in plan.draws] == [(160,), (3,)]
     assert isinstance(plan.draws[0].event, DiscreteLaplace)
     summed, counted = expected_errors(product.tables[0], plan.draws)
@@ -311,9 +274,9 @@ def test_the_plan_charges_the_quota_and_foretells_its_interval(quota_stays: Cont
 
 def test_a_product_with_a_quota_is_read_again_from_what_is_written_of_it() -> None:
     """Through JSON, and by the published schema; a sum without a quota is written as before."""
-    product = products_of("count", QUOTA)
+    product = product_of("count", QUOTA)
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
-    assert "per_unit" not in products_of({"sum": "bill"}).model_dump(mode="json")["tables"][0]["of"][0]
+    assert "per_unit" not in product_of({"sum": "bill"}).model_dump(mode="json")["tables"][0]["of"][0]
     text = replaced(SPEC, ("of: [count, {mean: age}]", f"of: [count, {QUOTA}]".replace("'", "")))
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
 
@@ -334,7 +297,7 @@ def test_a_product_with_a_quota_is_read_again_from_what_is_written_of_it() -> No
 )
 def test_what_has_no_quota_is_refused_with_words(written: Any, says: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(says)):
-        products_of(written)
+        product_of(written)
 
 
 BILL = {"sum": "bill", "clip": [0, 500], "step": 2.5}
@@ -357,10 +320,10 @@ BILL = {"sum": "bill", "clip": [0, 500], "step": 2.5}
     ],
 )
 def test_what_does_not_fit_is_refused_where_it_is_written(
-    quota_stays: Contract, statistics: list[Any], table: dict[str, Any], found: str, told: str
+    bounded_stays: Contract, statistics: list[Any], table: dict[str, Any], found: str, told: str
 ) -> None:
     """Once, at the key."""
-    ((place, problem),) = statistics_problems(products_of("count", *statistics, **table), quota_stays)
+    ((place, problem),) = statistics_problems(product_of("count", *statistics, **table), bounded_stays)
     assert found in problem.found
     assert told in f"{problem.allowed} {problem.remedy}"
     assert problem.at == ("of", 1, "per_unit")

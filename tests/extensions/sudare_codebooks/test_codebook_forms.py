@@ -235,13 +235,7 @@ def _refused(path: Path, form: str | None = None) -> Finding:
         ("a.json", json.dumps([{"name": "b"}, {"name": "B"}]), None, 1, "'B' again"),
         ("a.xml", "<a><b></a>", None, 1, "mismatched tag"),
         ("a.xml", "", None, 1, "no element found"),
-        (
-            "a.xml",
-            "<d:DDIInstance xmlns:d='ddi:instance:3_3'/>",
-            None,
-            0,
-            "a file .xml in none of the known forms",
-        ),
+        ("a.xml", "<d:DDIInstance xmlns:d='ddi:instance:3_3'/>", None, 0, "a file .xml in none of the known forms"),
         ("a.xml", "<codeBook>" + "<a>" * 100 + "</a>" * 100 + "</codeBook>", None, 1, "nested too deeply"),
     ],
 )

@@ -152,15 +152,17 @@ def test_a_negative_number_of_units_is_refused() -> None:
     assert np.array_equal(source.take(8), SeededBytes(1).take(8))
 
 
-class Scripted:
+class WrittenBytes:
+    """Bytes that a test writes down: one whole number of 128 bits for each key."""
+
     security = "seeded"
 
-    def __init__(self, words: list[int]) -> None:
-        self._bytes = b"".join(word.to_bytes(16, "big") for word in words)
+    def __init__(self, numbers: list[int]) -> None:
+        self._bytes = np.frombuffer(b"".join(each.to_bytes(16, "big") for each in numbers), dtype=np.uint8)
 
-    def take(self, n: int) -> NDArray[np.uint8]:
-        assert n == len(self._bytes)
-        return np.frombuffer(self._bytes, np.uint8).copy()
+    def take(self, size: int) -> NDArray[np.uint8]:
+        assert size == self._bytes.size
+        return self._bytes
 
 
 def test_a_coin_is_decided_by_the_last_of_its_bits() -> None:
@@ -169,11 +171,11 @@ def test_a_coin_is_decided_by_the_last_of_its_bits() -> None:
     chances = keep_chances(epsilon, delta)
     for units in (1, 2, 5, len(chances) - 2):
         words = [chances[units] - 1, chances[units], chances[units] + 1]
-        kept = selected(np.full(3, units), epsilon=epsilon, delta=delta, source=Scripted(words))  # type: ignore[arg-type]
+        kept = selected(np.full(3, units), epsilon=epsilon, delta=delta, source=WrittenBytes(words))
         assert kept.tolist() == [True, False, False]
     sure, most = len(chances) - 1, ONE - 1
     units = np.array([0, sure, sure + 10**6])
-    kept = selected(units, epsilon=epsilon, delta=delta, source=Scripted([0, most, most]))  # type: ignore[arg-type]
+    kept = selected(units, epsilon=epsilon, delta=delta, source=WrittenBytes([0, most, most]))
     assert kept.tolist() == [False, True, True]
 
 
@@ -195,19 +197,6 @@ def _plausible(kept: int, keys: int, chance: float) -> bool:
 
 
 LAW = key_count_law(Fraction(1), Fraction(1, 100), rows_per_unit=1)
-
-
-class WrittenBytes:
-    """Bytes that a test writes down: one whole number of 128 bits for each key."""
-
-    security = "seeded"
-
-    def __init__(self, numbers: list[int]) -> None:
-        self._bytes = np.frombuffer(b"".join(each.to_bytes(16, "big") for each in numbers), dtype=np.uint8)
-
-    def take(self, size: int) -> NDArray[np.uint8]:
-        assert size == self._bytes.size
-        return self._bytes
 
 
 def test_each_place_begins_exactly_at_its_chance() -> None:

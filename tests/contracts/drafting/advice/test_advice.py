@@ -101,10 +101,7 @@ def test_advice_on_the_unit(tmp_path: Path) -> None:
     """A bound so high that noise drowns the counts, and a second id beside the unit's."""
     found = _advice(
         tmp_path,
-        (
-            "unit: {kind: row, scope: block}",
-            "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 500}",
-        ),
+        ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 500}"),
         ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n"),
         ("name: moved", "name: household_id"),
     )
