@@ -165,8 +165,6 @@ def test_an_identifier_is_one_value_whatever_its_type(tmp_path: Path, stored: pl
 
 
 def _notes(table: PrivateTable) -> list[str]:
-    import duckdb
-
     with duckdb.connect(str(table.path), read_only=True) as connection:
         name = KeyColumn("note").name
         return [row[0] for row in connection.execute(f'SELECT "{name}" FROM codes').fetchall()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +20,7 @@ from contracts.domains.addends import Addends, LoneSum, WeightedCount
 from contracts.domains.lattice import ValueLattice
 from contracts.domains.text import KeyColumn, UnitOrder
 from contracts.domains.trees import ValueTree
+from privacy.accounting.events import CountNoise
 from privacy.grant.queries.cell_sums import CellSumQuery
 from privacy.grant.queries.query import Relation
 from privacy.marginals.cell_sums import PrivateCellSums
@@ -67,6 +69,38 @@ def contract_for(folder: Path, rows_per_unit: int, adjacency: Adjacency) -> tupl
     return contract.model_copy(update={"adjacency": adjacency}), by_ids
 
 
+def moved(
+    random: Random,
+    folder: Path,
+    relation: Relation,
+    opened: Callable[..., list[tuple[PrivateCellSums, NDArray[np.int64]]]] = sums,
+    *,
+    beyond: int = 1,
+    heavy: tuple[str, str] | None = None,
+) -> Iterator[tuple[PrivateCellSums, NDArray[np.int64], CountNoise]]:
+    """Take in three random tables and a neighbour of each: what changes in all sums, and the event that bounds it.
+
+    Some units have so many rows beyond the bound. In the first table one is heavy, where rows of it are given.
+    """
+    contract, by_ids = contract_for(folder, relation.rows_per_unit, relation.adjacency)
+    most = relation.rows_per_unit + beyond if by_ids else 1
+    taken = partial(opened, contract=contract, by_ids=by_ids)
+    for turn in range(3):
+        units = {f"p{unit}": [random_row(random) for _ in range(random.randint(1, most))] for unit in range(6)}
+        own, others = ([row] * relation.rows_per_unit for row in heavy or ("", ""))
+        first = heavy is not None and turn == 0
+        units["p3"] = own if first else [random_row(random) for _ in range(most)]
+        other = {unit: rows for unit, rows in units.items() if unit != "p3"}
+        if relation.adjacency == "replace_one":
+            other["p3"] = others if first else [random_row(random) for _ in range(most)]
+        both = (taken(rows, folder=folder / f"{turn}{side}") for side, rows in (("a", units), ("b", other)))
+        for (handle, exact), (_, neighbour) in zip(*both, strict=True):
+            change = np.abs(exact - neighbour)
+            event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
+            assert change.sum() <= sum(event.moves)
+            yield handle, change, event
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_per_unit", [1, 2, 3])
@@ -74,29 +108,12 @@ def test_a_unit_moves_the_numbers_by_the_moves_of_the_event_at_most(
     tmp_path: Path, adjacency: Adjacency, rows_per_unit: int
 ) -> None:
     """Random tables and neighbours: L1 at most k width, or 2 k width, over all numbers together; and reached."""
-    random = Random(f"{adjacency} {rows_per_unit}")
-    contract, by_ids = contract_for(tmp_path, rows_per_unit, adjacency)
     relation, reached = Relation(adjacency, rows_per_unit), set()
-    for turn in range(3):
-        most = rows_per_unit + 2 if by_ids else 1  # the bound cuts some units
-        units = {f"p{unit}": [random_row(random) for _ in range(random.randint(1, most))] for unit in range(6)}
-        units["p3"] = [random_row(random) for _ in range(most)]
-        other = {unit: rows for unit, rows in units.items() if unit != "p3"}
-        if adjacency == "replace_one":
-            other["p3"] = [random_row(random) for _ in range(most)]
-        taken = partial(sums, contract=contract, by_ids=by_ids)
-        pairs = zip(
-            taken(units, folder=tmp_path / f"{turn}a"), taken(other, folder=tmp_path / f"{turn}b"), strict=True
-        )
-        for (handle, exact), (_, neighbour) in pairs:
-            change = np.abs(exact - neighbour)
-            width = handle.addends.width
-            event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
-            assert sum(event.moves) == rows_per_unit * width * (1 if adjacency == "add_remove" else 2)
-            assert change.sum() <= sum(event.moves)
-            assert (change.astype(object) ** 2).sum() <= sum(move * move for move in event.moves)
-            if change.sum() == sum(event.moves):
-                reached.add((handle.clique, handle.addends.column))
+    for handle, change, event in moved(Random(f"{adjacency} {rows_per_unit}"), tmp_path, relation, beyond=2):
+        assert sum(event.moves) == rows_per_unit * handle.addends.width * (1 if adjacency == "add_remove" else 2)
+        assert (change.astype(object) ** 2).sum() <= sum(move * move for move in event.moves)
+        if change.sum() == sum(event.moves):
+            reached.add((handle.clique, handle.addends.column))
     assert reached >= {(("sex", "since"), each.column) for each in LATTICES}
 
 
@@ -159,30 +176,14 @@ def quota_sums(
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_a_unit_moves_sums_by_its_quota_at_most(tmp_path: Path, adjacency: Adjacency, rows_per_unit: int) -> None:
     """Random tables and neighbours: L1 within that of the event, and reached; others' rows add what they added."""
-    random = Random(f"quota {adjacency} {rows_per_unit}")
-    contract, by_ids = contract_for(tmp_path, rows_per_unit, adjacency)
     relation, reached = Relation(adjacency, rows_per_unit), set()
-    most = rows_per_unit + 1 if by_ids else 1  # the bound cuts some units
-    heavy, other_heavy = (f"150,{sex},10,{since}" for sex, since in (("F", "2020-06-01"), ("M", "2021-06-01")))
-    for turn in range(3):
-        units = {f"p{unit}": [random_row(random) for _ in range(random.randint(1, most))] for unit in range(6)}
-        units["p3"] = [heavy] * rows_per_unit if turn == 0 else [random_row(random) for _ in range(most)]
-        other = {unit: rows for unit, rows in units.items() if unit != "p3"}
-        if adjacency == "replace_one":
-            others = [other_heavy] * rows_per_unit
-            other["p3"] = others if turn == 0 else [random_row(random) for _ in range(most)]
-        taken = partial(quota_sums, contract=contract, by_ids=by_ids)
-        pairs = zip(
-            taken(units, folder=tmp_path / f"{turn}a"), taken(other, folder=tmp_path / f"{turn}b"), strict=True
-        )
-        for (handle, exact), (_, neighbour) in pairs:
-            change = np.abs(exact - neighbour)
-            event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
-            assert isinstance(handle.addends, LoneSum)
-            assert sum(event.moves) == (handle.addends.quota or 0) * (1 if adjacency == "add_remove" else 2)
-            assert change.sum() <= sum(event.moves)
-            if change.sum() == sum(event.moves):
-                reached.add((handle.clique, handle.addends))
+    heavy = ("150,F,10,2020-06-01", "150,M,10,2021-06-01")
+    random = Random(f"quota {adjacency} {rows_per_unit}")
+    for handle, change, event in moved(random, tmp_path, relation, quota_sums, heavy=heavy):
+        assert isinstance(handle.addends, LoneSum)
+        assert sum(event.moves) == (handle.addends.quota or 0) * (1 if adjacency == "add_remove" else 2)
+        if change.sum() == sum(event.moves):
+            reached.add((handle.clique, handle.addends))
     assert reached >= {(("sex", "since"), form) for form in FORMS}
 
 
@@ -225,31 +226,15 @@ def test_a_unit_moves_weighted_numbers_by_the_moves_of_the_event_at_most(
     tmp_path: Path, adjacency: Adjacency, rows_per_unit: int
 ) -> None:
     """Random tables and neighbours: L1 and L2 within those of the event, and both reached by sums and counts."""
-    random = Random(f"weights {adjacency} {rows_per_unit}")
-    contract, by_ids = contract_for(tmp_path, rows_per_unit, adjacency)
     relation, reached = Relation(adjacency, rows_per_unit), set()
-    most = rows_per_unit + 1 if by_ids else 1  # the bound cuts some units
-    heavy, other_heavy = (f"{age},{sex},1e6,2020-06-01" for age, sex in (("0", "F"), ("150", "M")))
-    for turn in range(3):
-        units = {f"p{unit}": [random_row(random) for _ in range(random.randint(1, most))] for unit in range(6)}
-        units["p3"] = [heavy] * rows_per_unit if turn == 0 else [random_row(random) for _ in range(most)]
-        other = {unit: rows for unit, rows in units.items() if unit != "p3"}
-        if adjacency == "replace_one":
-            others = [other_heavy] * rows_per_unit
-            other["p3"] = others if turn == 0 else [random_row(random) for _ in range(most)]
-        taken = partial(weighted_sums, contract=contract, by_ids=by_ids)
-        pairs = zip(
-            taken(units, folder=tmp_path / f"{turn}a"), taken(other, folder=tmp_path / f"{turn}b"), strict=True
-        )
-        for (handle, exact), (_, neighbour) in pairs:
-            change = np.abs(exact - neighbour)
-            event = CellSumQuery(handle, LaplaceNoise(Fraction(1))).event(relation)
-            sides = 1 if adjacency == "add_remove" else 2
-            assert sum(event.moves) == rows_per_unit * sides * sum(handle.addends.row_moves)
-            assert change.sum() <= sum(event.moves)
-            assert (change.astype(object) ** 2).sum() <= sum(move * move for move in event.moves)
-            if change.sum() == sum(event.moves):
-                reached.add((handle.clique, handle.addends))
+    heavy = ("0,F,1e6,2020-06-01", "150,M,1e6,2020-06-01")
+    random = Random(f"weights {adjacency} {rows_per_unit}")
+    for handle, change, event in moved(random, tmp_path, relation, weighted_sums, heavy=heavy):
+        sides = 1 if adjacency == "add_remove" else 2
+        assert sum(event.moves) == rows_per_unit * sides * sum(handle.addends.row_moves)
+        assert (change.astype(object) ** 2).sum() <= sum(move * move for move in event.moves)
+        if change.sum() == sum(event.moves):
+            reached.add((handle.clique, handle.addends))
     assert reached >= {(("sex", "since"), each) for each in ADDENDS}
 
 
