@@ -90,10 +90,7 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
 
 @pytest.mark.parametrize(
     ("change", "found"),
-    [
-        (("epsilon: 1.0", "epsilon: 1.1"), "another spec"),
-        (("[age]", "[age, sex]"), "another spec"),
-    ],
+    [(("epsilon: 1.0", "epsilon: 1.1"), "another spec"), (("[age]", "[age, sex]"), "another spec")],
 )
 def test_an_approval_of_another_plan_counts_for_nothing(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, change: tuple[str, str], found: str
@@ -177,11 +174,7 @@ def test_a_spec_that_asks_for_no_approval_is_not_signed(place: Place, typed: Typ
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [
-        ("needed: 3", "3 of 2 approvers"),
-        ("needed: 0", "approvals.needed"),
-        ("folder: a, also: b", "also"),
-    ],
+    [("needed: 3", "3 of 2 approvers"), ("needed: 0", "approvals.needed"), ("folder: a, also: b", "also")],
 )
 def test_what_no_approver_can_meet_is_refused(
     place: Place, typed: Typed, keys: dict[str, str], written: str, said: str

@@ -1,4 +1,4 @@
-"""`sudare federation` as it is typed, without Flower: keys, and the check of what was released."""
+"""`sudare federation` as it is typed, without Flower: keys, TLS, and the check of what was released."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from console.federation import _certificates
+from contracts.errors import SpecRefused
 from tests.console.conftest import Typed
 from tests.worlds.federated_runs import released
 from tests.worlds.federations import FEDERATION, TABLES, a_site
@@ -36,3 +38,22 @@ def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_pat
     assert planned["epsilon_person"] == run.outcome.version.epsilon
     assert any("domain" in each or "source" in each for each in planned["unprotected"])
     assert typed("federation", "check", folder).code == 2
+
+
+def test_beyond_loopback_somebody_says_that_the_link_is_closed(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    with pytest.raises(SpecRefused, match="--link-is-closed"):
+        _certificates("192.0.2.1", authority, None, None, closed=False, keyed=False)
+    with pytest.raises(SpecRefused, match="TLS wherever other machines are reached"):
+        _certificates("192.0.2.1", None, None, None, closed=True, keyed=False)
+    certificates = _certificates("192.0.2.1", authority, None, None, closed=True, keyed=False)
+    assert certificates is not None
+    assert certificates.authority == authority
+    assert _certificates("127.0.0.1", None, None, None, closed=False, keyed=False) is None
+
+
+def test_where_sites_have_keys_the_link_need_not_be_closed_but_keys_need_tls(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    assert _certificates("192.0.2.1", authority, None, None, closed=False, keyed=True) is not None
+    with pytest.raises(SpecRefused, match="or sites have keys"):
+        _certificates("127.0.0.1", None, None, None, closed=False, keyed=True)

@@ -435,10 +435,7 @@ def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed:
         (("run", "spec.yaml", "--label", "x"), "No such option: --label"),
         (("budget", "open", "people"), "Missing option '--population'"),
         (("budget", "opne"), "No such command 'opne'"),
-        (
-            ("plan", "spec.yaml", "--rows", "0"),
-            "Invalid value for '--rows': Input should be greater",
-        ),
+        (("plan", "spec.yaml", "--rows", "0"), "Invalid value for '--rows': Input should be greater"),
         (("budget", "open", "people", "--adjacency", "any"), "Invalid value for '--adjacency': 'any' is not one of"),
     ],
 )

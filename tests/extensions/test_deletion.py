@@ -26,9 +26,9 @@ SUDARE = "from sudare.entrance import main; main()"
 OF_THE_CORE = (
     "tests/contracts/drafting",
     "tests/console/test_contract.py",
-    "tests/console/test_error_pages.py",
+    "tests/console/test_explain.py",
     "tests/console/test_main.py",
-    "tests/sudare/test_contract.py",
+    "tests/sudare/test_spec.py",
     "tests/tasks/storage/sinks",
     "tests/tasks/storage/sources/test_folder_source.py",
     "tests/tasks/records/page/test_language.py",

@@ -1,8 +1,12 @@
-"""Rows in memory become a file that holds the same rows, or are refused without a value of theirs."""
+"""Rows in memory: a file with the same rows, in the private folder for one run, or refused without a value."""
 
 from __future__ import annotations
 
+import os
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -17,7 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sudare
+from sudare.delivery import delivered, is_name, rows_file
 from sudare.rows import schema_of, write_rows
+from tasks.storage.workspace.settings import Workspace as Place
 
 SECRET = "zebra-4711"
 ROWS = pl.DataFrame(
@@ -127,3 +133,85 @@ def test_the_schema_of_a_table_has_names_and_types_and_no_row() -> None:
         assert schema.names == ROWS.columns
         assert SECRET not in str(schema)
     assert str(schema_of(objects(1)).field("x").type) == "string"
+
+
+THREE = pl.DataFrame({"x": [1, 2, 3]})
+HOLD = """
+import sys, time, polars as pl
+from pathlib import Path
+from sudare.delivery import delivered
+from tasks.storage.workspace.settings import Workspace
+with delivered(Workspace.open(Path(sys.argv[1])), sys.argv[2], pl.DataFrame({"x": [1]})):
+    print("there", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place.create(tmp_path / "w")
+
+
+def holding(place: Place, name: str) -> subprocess.Popen[str]:
+    """A process that has rows of a name delivered."""
+    command = [sys.executable, "-c", HOLD, str(place.root), name]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "there\n"
+    return process
+
+
+def test_rows_are_there_inside_the_block_alone(place: Place) -> None:
+    with delivered(place, "visits", THREE) as file:
+        assert file == rows_file(place, "visits")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert pl.read_parquet(file).equals(THREE)
+    assert not file.exists()
+
+
+def test_rows_go_whatever_ends_the_block(place: Place) -> None:
+    for error in (KeyboardInterrupt, sudare.SudareError):
+        with pytest.raises(error), delivered(place, "visits", THREE):
+            raise error
+        assert not rows_file(place, "visits").exists()
+
+
+def test_rows_that_cannot_be_written_leave_no_part_of_them(place: Place) -> None:
+    with pytest.raises(sudare.SourceUnreadable), delivered(place, "visits", THREE.lazy()):
+        pass
+    assert not rows_file(place, "visits").exists()
+
+
+@pytest.mark.services
+def test_two_runs_do_not_read_rows_of_one_name(place: Place) -> None:
+    """The second would find other rows than it brought, or none."""
+    process = holding(place, "visits")
+    try:
+        with (
+            pytest.raises(sudare.SourceUnreadable, match="another run is reading"),
+            delivered(place, "visits", THREE),
+        ):
+            pass
+        with delivered(place, "panel", THREE):
+            assert rows_file(place, "visits").exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.services
+def test_what_a_killed_process_left_goes_with_the_next_delivery(place: Place) -> None:
+    process = holding(place, "visits")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert rows_file(place, "visits").exists()
+    with delivered(place, "panel", THREE):
+        assert not rows_file(place, "visits").exists()
+
+
+def test_a_name_is_no_path_and_no_address() -> None:
+    assert is_name("visits")
+    assert is_name("visits-2026_q1")
+    for written in ("", "Visits", "visits.csv", "./visits", "s3://bucket/visits", "-x", "x" * 64, "visits\n"):
+        assert not is_name(written)

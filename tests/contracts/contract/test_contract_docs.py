@@ -1,4 +1,4 @@
-"""The manual's page on contracts: its example loads, its message is a real one."""
+"""The manual's pages on contracts: their examples load, their forms, numbers and messages are real ones."""
 
 from __future__ import annotations
 
@@ -60,3 +60,26 @@ def test_the_select_of_the_manual_is_row_wise() -> None:
     select = re.search(r"select: \|\n((?: {8}.*\n)+)", PAGE)
     assert select is not None
     assert check_select(select[1]) == []
+
+
+ROOT = Path(__file__).resolve().parents[3]
+MINUTES = (ROOT / "docs" / "contract-in-minutes.md").read_text()
+SHORT = re.findall(r"```yaml\n(.*?)```", MINUTES, re.DOTALL)[0]
+
+
+def test_the_example_in_minutes_loads(tmp_path: Path) -> None:
+    contract = load_contract(write(tmp_path, "visits.yaml", SHORT))
+    assert contract.left_out == ("name", "address", "remarks")
+    assert contract.column("age").labels == ("0 to 17", "18 to 39", "40 to 64", "65 to 99", "(null)")
+    assert contract.column("hours").domain.provenance.kind == "declared"
+    assert contract.column("sex").domain.missing == ("?",)
+
+
+@pytest.mark.parametrize(
+    "written", re.findall(r"^\| `([^|]+)` \| (?:whole|days|categories|codes)", MINUTES, re.MULTILINE)
+)
+def test_each_form_of_the_table_is_one(tmp_path: Path, written: str) -> None:
+    """Nothing but the line of the table stands in the column."""
+    text = SHORT.partition("structural_zeros")[0] + "defaults: {nulls: category, provenance: declared}\n"
+    text = text.replace("column: patient", "column: who")
+    assert load_contract(write(tmp_path, "c.yaml", f"{text}columns:\n  c: {written}\n")).columns[0].size > 2

@@ -1,4 +1,4 @@
-"""What stands beside labels, and what is refused: taken names, codes that read as two, products without cells."""
+"""What stands beside labels, what a spreadsheet sees, and what is refused: taken names, codes that read as two."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.contract.contract import Contract
-from contracts.contract.labels import label_columns
+from contracts.contract.labels import is_formula, label_columns, neutralised, restored
 from contracts.contract.odcs import load_contract
 from contracts.release.spec import load_spec
 from contracts.release.spec_checks import check_spec
@@ -136,3 +138,55 @@ def test_rows_that_are_no_cells_have_none(tmp_path: Path, product: str) -> None:
     spec = [("{kind: tables, mechanism: laplace, tables: [[age, ward], [sex]]}", product)]
     (found,) = findings(tmp_path, spec)
     assert found.startswith("publish.labels: labels: columns with kind synthetic; kind tables or statistics; drop")
+
+
+LABELS = st.text(alphabet="'=+-@＝1a, ", max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("label", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+a", "'+a"),
+        ("-b", "'-b"),
+        ("@c", "'@c"),
+        ("=x", "'=x"),
+        ("'=x", "''=x"),
+        ("＝1+1", "'＝1+1"),
+        ("－ab", "'－ab"),
+        ("﹦1", "'﹦1"),
+        ("－", "－"),
+        ("'", "''"),
+        ("-1", "-1"),
+        ("-3,5 %", "-3,5 %"),
+        ("-", "-"),
+        ("a'b", "a'b"),
+        ("", ""),
+    ],
+)
+def test_formulas_and_quoted_labels_get_one_quote(label: str, cell: str) -> None:
+    assert (neutralised(label), restored(cell)) == (cell, label)
+
+
+@given(LABELS)
+def test_no_neutralised_label_is_a_formula_and_each_is_read_back(label: str) -> None:
+    """Two labels that are written alike would be read back alike."""
+    cell = neutralised(label)
+    assert restored(cell) == label
+    assert not is_formula(cell)
+
+
+@given(LABELS)
+def test_a_cell_that_no_label_is_written_as_is_refused(cell: str) -> None:
+    """So a quote that is missing or too many is found, and never taken for another label."""
+    if cell in {neutralised(label) for label in (cell, cell[1:])}:
+        assert neutralised(restored(cell)) == cell
+        return
+    with pytest.raises(ValueError, match="formulas: neutralised"):
+        restored(cell)
+
+
+@pytest.mark.parametrize(("cell", "wanted"), [("=x", '"\'=x"'), ("'a", "'a'"), ("'-1", "'-1'")])
+def test_the_refusal_says_how_the_label_is_written(cell: str, wanted: str) -> None:
+    with pytest.raises(ValueError, match=f"where {wanted} is written"):
+        restored(cell)

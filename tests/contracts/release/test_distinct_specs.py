@@ -22,18 +22,9 @@ from contracts.release.statistics_rules import statistics_problems
 from privacy.statistics.plan import StatisticsPlan, clip_costs, expected_errors, plan_statistics
 from tests.contracts.release.test_statistics import SPEC
 from tests.contracts.samples import replaced
-from tests.worlds.distinct_counts import laplace
 from tests.worlds.statistics import StatisticsScenario
 
 AGE = ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=True)
-
-
-@pytest.fixture(scope="module")
-def stays(tmp_path_factory: pytest.TempPathFactory) -> Contract:
-    """The contract of stays with notes: at most three of a patient."""
-    _, contract, _, ledger = laplace().prepared_of(tmp_path_factory.mktemp("stays"), StatisticsPlan)
-    ledger.close()
-    return contract
 
 
 def product_of(*statistics: Any, **table: Any) -> StatisticsProduct:
@@ -42,7 +33,7 @@ def product_of(*statistics: Any, **table: Any) -> StatisticsProduct:
     return StatisticsProduct.model_validate({"kind": "statistics", "tables": [written]})
 
 
-def test_each_is_a_draw_of_its_own_after_those_of_columns(stays: Contract) -> None:
+def test_each_is_a_draw_of_its_own_after_those_of_columns(bounded_stays: Contract) -> None:
     """Counts are drawn alone only where they are asked for; the snapshot gets what tells values apart, each once."""
     statistics = ["units", "count", {"distinct": "note"}, {"distinct": "age"}, {"distinct": "floor"}]
     (table,) = product_of(*statistics).tables
@@ -50,7 +41,7 @@ def test_each_is_a_draw_of_its_own_after_those_of_columns(stays: Contract) -> No
         "table:ward",
         *("table:ward/units", "table:ward/distinct/note", "table:ward/distinct/age", "table:ward/distinct/floor"),
     )
-    assert [addends for _, addends in table.draws(stays)] == [
+    assert [addends for _, addends in table.draws(bounded_stays)] == [
         None,
         DistinctCount(None, None, True),
         DistinctCount("note", None, True),
@@ -59,26 +50,26 @@ def test_each_is_a_draw_of_its_own_after_those_of_columns(stays: Contract) -> No
     ]
     assert table.published_columns[1:4] == ("units", "units_low", "units_high")
     product = product_of(*statistics, {"mean": "age"})
-    assert product.lattices(stays) == (AGE, KeyColumn("note"), KeyColumn("patient"))
-    assert set(product.names(stays)) == {"ward", "age", "note", "floor"}
+    assert product.lattices(bounded_stays) == (AGE, KeyColumn("note"), KeyColumn("patient"))
+    assert set(product.names(bounded_stays)) == {"ward", "age", "note", "floor"}
     (alone,) = product_of({"distinct": "note"}).tables
     assert alone.draw_keys == ("table:ward/distinct/note",)
-    assert not list(statistics_problems(product, stays))
+    assert not list(statistics_problems(product, bounded_stays))
 
 
-def test_selected_keys_bound_no_cells(stays: Contract) -> None:
+def test_selected_keys_bound_no_cells(bounded_stays: Contract) -> None:
     (table,) = product_of("units", {"distinct": "age"}, by=["note"], keys="private").tables
-    assert [addends for _, addends in table.draws(stays)] == [
+    assert [addends for _, addends in table.draws(bounded_stays)] == [
         DistinctCount(None, None, False),
         DistinctCount("age", 100, False),
     ]
 
 
-def test_no_weight_enters(stays: Contract) -> None:
+def test_no_weight_enters(bounded_stays: Contract) -> None:
     """A count beside is foretold in weights, units and values are not; a lower clip changes the count alone."""
     product = product_of("count", "units", {"distinct": "note"}, survey_weight="age")
-    assert not list(statistics_problems(product, stays))
-    plan = plan_statistics(product, stays, epsilon=Decimal(3), delta=Decimal(0))
+    assert not list(statistics_problems(product, bounded_stays))
+    plan = plan_statistics(product, bounded_stays, epsilon=Decimal(3), delta=Decimal(0))
     count, units, notes = expected_errors(product.tables[0], plan.draws)
     # Each has an epsilon of 1: the scales are 3 rows of 99 steps, one unit in three cells, and three values.
     assert [round(each.half_width / 2.9957) for each in (count, units, notes)] == [297, 3, 3]
@@ -126,10 +117,10 @@ def test_what_is_no_distinct_count_is_refused_with_words(written: Any, says: str
     ],
 )
 def test_what_does_not_fit_the_contract_is_refused_with_words(
-    stays: Contract, statistics: list[Any], table: dict[str, Any], found: str, told: str, at: tuple[Any, ...]
+    bounded_stays: Contract, statistics: list[Any], table: dict[str, Any], found: str, told: str, at: tuple[Any, ...]
 ) -> None:
     """Once, at the key that is wrong."""
-    ((place, problem),) = statistics_problems(product_of(*statistics, **table), stays)
+    ((place, problem),) = statistics_problems(product_of(*statistics, **table), bounded_stays)
     assert found in problem.found
     assert told in f"{problem.allowed} {problem.remedy}"
     assert problem.at == at
@@ -145,7 +136,7 @@ def test_units_of_one_row_each_are_the_count(tmp_path: Path) -> None:
     assert not list(statistics_problems(product_of({"distinct": "age"}), contract))
 
 
-def test_statistics_of_different_names_collide_nowhere(stays: Contract) -> None:
+def test_statistics_of_different_names_collide_nowhere(bounded_stays: Contract) -> None:
     with pytest.raises(ValidationError, match="units twice"):
         product_of("units", "units")
     two = product_of({"distinct": "note"}, {"distinct": "age"}, "units")

@@ -148,13 +148,7 @@ BAD = [
     (PAY, "{sum: income, clip: 1}", "of[0]", "'1'", "a pair [low, high]"),
     (PAY, "{sum: income, clip: [0, .inf]}", "of[0]", "'.inf'", "infinity and NaN are no amounts"),
     (PAY, "{sum: income, clip: [0, .nan]}", "of[0]", "'.nan'", "infinity and NaN are no amounts"),
-    (
-        "{mean: income}",
-        "{mean: income, clip: [0, 1.5]}",
-        "of[1]",
-        "another clip of 'income'",
-        "one clip a column",
-    ),
+    ("{mean: income}", "{mean: income, clip: [0, 1.5]}", "of[1]", "another clip of 'income'", "one clip a column"),
     # at the step
     (PAY, "{sum: income, step: 0.4}", "of[0]", "[0, 1.5] in steps of 0.4", "choose a step that divides"),
     (PAY, "{sum: income, step: 0}", "of[0]", "a step of 0", "a step above 0"),

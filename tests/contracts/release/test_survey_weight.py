@@ -22,21 +22,11 @@ from contracts.release.spec import load_spec, spec_schema
 from contracts.release.spec_checks import check_spec
 from contracts.release.statistics import StatisticsProduct
 from contracts.release.statistics_rules import statistics_problems
-from privacy.statistics.plan import StatisticsPlan
 from tests.contracts.release.test_statistics import SPEC, spec_of
 from tests.contracts.samples import column, contract_of, loaded, replaced, write
-from tests.worlds.statistics import StatisticsScenario
 
 LONG = {"column": "age", "clip": [0, 40], "step": 2}
 AGE = ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=True)
-
-
-@pytest.fixture(scope="module")
-def stays(tmp_path_factory: pytest.TempPathFactory) -> Contract:
-    """The contract of stays: ages of 0 to 99 that may be missing, bills of 0 to 900."""
-    _, contract, _, ledger = StatisticsScenario().prepared_of(tmp_path_factory.mktemp("stays"), StatisticsPlan)
-    ledger.close()
-    return contract
 
 
 def product_of(weight: Any, *statistics: Any) -> StatisticsProduct:

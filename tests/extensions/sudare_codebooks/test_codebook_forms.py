@@ -1,8 +1,9 @@
-"""Codebooks as archives and offices write them: what is taken over, what contradicts itself, what is refused."""
+"""Forms of codebooks: what is read of each, what is refused, and what the page of the extension says of them."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,11 @@ from contracts.drafting.codebooks.codebook import read_codebook
 from contracts.drafting.codebooks.entries import sketch_of_entry
 from contracts.drafting.sketch import ColumnSketch, DraftRefused
 from contracts.errors import Finding
+from sudare_codebooks import ddi, json_forms, statistical_files
 from sudare_codebooks.statistical_files import entries_of_metadata
 from tasks.draft import draft_contract
 from tests.contracts.samples import write
+from tests.source_folders import ROOT
 
 TABLE_SCHEMA = {
     "fields": [
@@ -232,13 +235,7 @@ def _refused(path: Path, form: str | None = None) -> Finding:
         ("a.json", json.dumps([{"name": "b"}, {"name": "B"}]), None, 1, "'B' again"),
         ("a.xml", "<a><b></a>", None, 1, "mismatched tag"),
         ("a.xml", "", None, 1, "no element found"),
-        (
-            "a.xml",
-            "<d:DDIInstance xmlns:d='ddi:instance:3_3'/>",
-            None,
-            0,
-            "a file .xml in none of the known forms",
-        ),
+        ("a.xml", "<d:DDIInstance xmlns:d='ddi:instance:3_3'/>", None, 0, "a file .xml in none of the known forms"),
         ("a.xml", "<codeBook>" + "<a>" * 100 + "</a>" * 100 + "</codeBook>", None, 1, "nested too deeply"),
     ],
 )
@@ -283,3 +280,34 @@ def test_a_doctype_without_entities_is_read_and_its_address_is_not(tmp_path: Pat
     head, rest = DDI.split("\n", 1)
     path = write(tmp_path, "a.xml", f'{head}\n<!DOCTYPE codeBook SYSTEM "http://localhost:1/ddi.dtd">\n{rest}')
     assert len(read_codebook(path).entries) == 4
+
+
+PAGE = (ROOT / "extensions" / "sudare_codebooks" / "README.md").read_text(encoding="utf-8")
+ACS = ROOT / "examples" / "acs"
+
+
+def test_every_form_that_the_modules_give_is_on_the_page() -> None:
+    """Forms are the texts in the sources that a codebook is made with."""
+    listed = re.findall(r"^\| `([\w-]+)` \|", PAGE, re.MULTILINE)
+    sources = "".join(Path(str(module.__file__)).read_text() for module in (ddi, json_forms, statistical_files))
+    assert listed == ["table-schema", "ddi", "sdnist", "data-dictionary", "spss", "stata"]
+    assert [form for form in listed if f'"{form}"' not in sources] == []
+
+
+def test_the_draft_of_the_acs_leaves_as_few_places_open_as_the_page_says(tmp_path: Path) -> None:
+    """The header of NIST's file and NIST's data dictionary; the finished contract has as many lines as it says."""
+    names = ",".join(column.name for column in load_contract(ACS / "acs.contract.yaml").columns)
+    drafted = draft_contract(write(tmp_path, "acs.csv", f"{names}\n"), ACS / "codebook.json")
+    assert drafted.findings == ()
+    assert f"leaves {drafted.open_places} places open" in PAGE
+    assert (
+        f"{len((ACS / 'acs.contract.yaml').read_text().splitlines())} lines: `examples/acs/acs.contract.yaml`"
+        in " ".join(PAGE.split())
+    )
+    done = drafted.text.replace("kind: <declare>, scope: <declare>", "kind: row, scope: block")
+    done = done.replace("adjacency: <declare>", "adjacency: add_remove").replace(
+        "nulls: <declare>", "nulls: category"
+    )
+    done = done.replace("kind: <declare>", "kind: public").replace("by <declare>", "by 100")
+    done = done.replace("INDP: <declare>", "INDP: 0..9999 by 500")
+    assert len(load_contract(write(tmp_path, "acs.yaml", done)).columns) == 24

@@ -1,15 +1,19 @@
-"""What a witness cosigns, and what it refuses: every rule of tlog-witness, and every fork of a small journal."""
+"""What a witness cosigns, and what it refuses: every rule of tlog-witness, every fork of a small journal."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from rich.text import Text
 
+from console.main import root_command
 from privacy.ledger.journal.merkle import appended, consistency_proof, root
 from privacy.ledger.journal.notes import MalformedNote, SignedNote, TreeHead
 from privacy.ledger.journal.signing import Signer
+from sudare_keys import witness
 from sudare_keys.add_checkpoint import WitnessedHead, add_checkpoint, read_add_checkpoint, verdict
+from tests.console.conftest import said
 
 SIGNER, OTHER = Signer(bytes(32), "statistics.example/journal"), Signer(bytes([1]) * 32, "statistics.example/journal")
 KEYS = {SIGNER.verifier.name: SIGNER.verifier}
@@ -41,7 +45,7 @@ MINE = Tree([f"{place:064x}" for place in range(12)])
 FORK = Tree([f"{place:064x}" if place < 5 else f"{place + 100:064x}" for place in range(12)])
 
 
-def said(body: bytes, seen: WitnessedHead) -> tuple[int, str]:
+def answered(body: bytes, seen: WitnessedHead) -> tuple[int, str]:
     told = verdict(read_add_checkpoint(body), KEYS, seen)
     assert (told.head is not None) == (told.status == 200)
     return told.status, told.text
@@ -59,7 +63,7 @@ def test_every_fork_is_refused_wherever_it_parts() -> None:
     """After entry 5 the two differ: whoever saw one is never led to the other, from any size to any size."""
     for old in range(6, 13):
         for size in range(old, 13):
-            status, _ = said(FORK.request(old, size), WitnessedHead(old, MINE.roots[old]))
+            status, _ = answered(FORK.request(old, size), WitnessedHead(old, MINE.roots[old]))
             assert status == (409 if size == old else 422)
 
 
@@ -76,7 +80,7 @@ def test_every_fork_is_refused_wherever_it_parts() -> None:
 def test_what_is_not_to_be_cosigned_is_refused_by_its_status(
     body: bytes, seen: WitnessedHead, expected: tuple[int, str]
 ) -> None:
-    status, text = said(body, seen)
+    status, text = answered(body, seen)
     assert status == expected[0]
     assert text.startswith(expected[1])
 
@@ -105,3 +109,22 @@ def test_a_proof_with_any_changed_hash_is_refused() -> None:
 def test_garbage_is_refused_by_its_rule(body: bytes) -> None:
     with pytest.raises(MalformedNote):
         read_add_checkpoint(body)
+
+
+def test_the_command_is_registered_and_listed_with_its_line_of_help() -> None:
+    root = root_command()
+    with root.make_context("sudare", ["--help"], resilient_parsing=True) as context:
+        assert "witness" in root.list_commands(context)
+        command = root.get_command(context, "witness")
+    assert (
+        command.short_help == "Serve a witness: cosign each checkpoint of these journals that extends the one before."
+    )
+
+
+def test_its_help_has_an_example_and_json_and_no_markup() -> None:
+    told = said("witness", "--help")
+    assert told.code == 0
+    assert "sudare witness" in told.out.split("Examples:")[1]
+    assert "--json" in told.out
+    text = witness.witness.__doc__ or ""
+    assert Text.from_markup(text).plain == text

@@ -228,10 +228,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
         lambda t: t.commit({"add": {"path": "s3://secret/place.parquet", "size": 1, "partitionValues": {}}}),
         OUTSIDE,
     ),
-    "files above": (
-        lambda t: t.commit({"add": {"path": "../x.parquet", "size": 1, "partitionValues": {}}}),
-        OUTSIDE,
-    ),
+    "files above": (lambda t: t.commit({"add": {"path": "../x.parquet", "size": 1, "partitionValues": {}}}), OUTSIDE),
     "files that are gone": (
         lambda t: (t.folder / "b.parquet").unlink(),
         "found: a version whose files are gone (VACUUM); allowed: a version whose files are all there",

@@ -135,10 +135,7 @@ def test_readers_of_a_version_that_was_changed_get_nothing(
 ):
     bucket, version = object_server.bucket(), whole(versions["town"])
     copy_version(version, bucket, None, newest=True)
-    for name, content in (
-        ("data/age.parquet", b"other"),
-        ("MANIFEST.json", leading_out()),
-    ):
+    for name, content in (("data/age.parquet", b"other"), ("MANIFEST.json", leading_out())):
         object_server.put(f"{bucket}/town/v1/{name}", content)
         with pytest.raises(StoreRefuses, match=r"not those of the manifest|cannot be followed"):
             read_version(s3(bucket), None, "town", 1 if name == "MANIFEST.json" else None, tmp_path / name)

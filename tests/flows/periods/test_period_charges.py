@@ -1,4 +1,4 @@
-"""A period that was charged and not published: completed on its own snapshot, and never charged again unasked."""
+"""Charges of periods: the clock before them, what a period's run may begin from, what Prefect is told of a gate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ import pytest
 
 from benchmarks._periodic_place import Periodic, make_periodic, write_rows
 from benchmarks.orchestration import release_plainly
+from contracts.errors import Finding, GateBroken
 from contracts.periods.period import read_periods
 from flows.periods.arrivals import arrived
+from flows.periods.clock import ClockAhead, check_clock
 from flows.periods.publications import attempt_noted, settled, standings
-from flows.periods.state import PeriodSpent
+from flows.periods.state import TRANSITIONS, WORDS, PeriodChange, PeriodSpent, PeriodState, may_run
 from flows.prepare import intake
 from flows.request import read_request
+from flows.steps import as_task
+from privacy.ledger.ledger import Ledger
 from privacy.private_table import PrivateTable
 from tasks.charge import charge
 from tasks.products.charge_request import run_key
 from tasks.storage.workspace.run_folder import RunFolder, hold, run_name
+from tasks.storage.workspace.settings import FILE, Workspace
 
 TODAY = date(2025, 8, 1)
 PERIOD = "2024Q1"
@@ -164,3 +169,76 @@ def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(pl
         assert [(each.number, each.status) for each in ledger.versions()] == [(1, "superseded"), (2, "published")]
         assert ledger.verify() == []
     assert _epsilons(place) == 2
+
+
+def _break(gate: str) -> None:
+    raise GateBroken(
+        [Finding("visits.csv", gate, "no row of 2024-Q1", "at least one row", "run it when they are there")]
+    )
+
+
+@pytest.mark.parametrize("gate", ["rows of the period", "delivery", "people", "rows"])
+def test_prefect_is_not_told_which_gate_of_a_period_broke(tmp_path: Path, gate: str) -> None:
+    """All gates read alike; whoever ran the command is told which. Of one release the gate is named, as before."""
+    task = as_task(_break, name="ingest")
+    run = RunFolder(tmp_path, of_period=True)
+    with pytest.raises(GateBroken) as told:
+        task.fn(run, gate)
+    assert [finding.field for finding in told.value.findings] == ["a gate"]
+    assert "when they are there" not in str(told.value)
+    assert "2024-Q1" not in str(told.value)
+    assert run.refusal is not None
+    assert gate in str(run.refusal)
+    with pytest.raises(GateBroken, match=gate):
+        task.fn(RunFolder(tmp_path), gate)
+
+
+S, C = PeriodState, PeriodChange
+
+
+def test_a_run_begins_where_something_is_missing() -> None:
+    """Unasked it does nothing to a period that is published, withdrawn, going on or not over."""
+    assert {state for state in S if may_run(state)} == {S.MISSING, S.REFUSED, S.CHARGED}
+    assert {state for state in S if may_run(state, supersede=True)} - {state for state in S if may_run(state)} == {
+        S.PUBLISHED,
+        S.WITHDRAWN,
+    }
+
+
+def test_every_state_leads_to_a_publication_and_only_a_run_publishes() -> None:
+    reached = {S.PUBLISHED}
+    for _ in S:
+        reached |= {before for (before, _), after in TRANSITIONS.items() if after in reached}
+    assert reached == set(S)
+    assert {before for (before, change), after in TRANSITIONS.items() if after is S.PUBLISHED} == {S.RUNNING}
+    assert {change for (_, change), after in TRANSITIONS.items() if after is S.CHARGED} == {C.CHARGE}
+    assert {change for _, change in TRANSITIONS} == set(C)
+
+
+def test_a_period_that_is_not_over_runs_only_where_that_was_asked_for() -> None:
+    assert {change for before, change in TRANSITIONS if before is S.NOT_OVER} == {C.ENDS, C.EARLY}
+
+
+def test_every_state_has_words() -> None:
+    assert set(WORDS) == set(S)
+
+
+def test_a_clock_far_ahead_of_the_journal_has_to_be_confirmed(tmp_path: Path) -> None:
+    """Else one run at 2031 would leave every honest one until then behind. How far is a setting of the workspace."""
+    made = Workspace.create(tmp_path / "w")
+    now = ["2026-01-01T00:00:00Z"]
+    ledger = Ledger(made.ledger_url, draws=made.draws, clock=lambda: now[0])
+    with closing(ledger):
+        check_clock(ledger, made.clock_ahead, accepted=False)
+        now[0] = "2027-02-05T00:00:00Z"
+        check_clock(ledger, made.clock_ahead, accepted=False)
+        now[0] = "2027-02-06T00:00:00Z"
+        with pytest.raises(ClockAhead) as refused:
+            check_clock(ledger, made.clock_ahead, accepted=False)
+        check_clock(ledger, made.clock_ahead, accepted=True)
+    [finding] = refused.value.findings
+    assert (finding.found, refused.value.exit_code) == (now[0], 4)
+    assert "400 days after 2026-01-01T00:00:00Z" in finding.allowed
+    settings = made.root / FILE
+    settings.write_text(settings.read_text().replace('ahead = "400 days"', 'ahead = "3 days"'))
+    assert Workspace.open(made.root).clock_ahead == 3

@@ -296,10 +296,7 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
     assert "the run's key, by its due date" in told
 
 
-@pytest.mark.parametrize(
-    ("due", "says"),
-    [(None, "--due 20"), ("2026-03-02", "today is 2026-03-01")],
-)
+@pytest.mark.parametrize(("due", "says"), [(None, "--due 20"), ("2026-03-02", "today is 2026-03-01")])
 def test_a_run_by_hand_names_a_date_that_is_reached(place: Plain, due: str | None, says: str) -> None:
     with pytest.raises(DateMissing, match=says) as refused:
         place.run(due=due)

@@ -29,7 +29,7 @@ from privacy.accounting.events import (
 from privacy.accounting.renyi import best_epsilon, offset, pure_loss, renyi, share
 from privacy.accounting.scale import largest_epsilon, scaled
 from tasks.verification.recompute.loss import NotRecomputable, recompute, recompute_cap, recompute_failure
-from tests.privacy.accounting import test_filter
+from tests.privacy.accounting import test_adaptive
 
 EPSILONS = st.fractions(min_value=Fraction(1, 1000), max_value=5, max_denominator=10**6)
 FAILURES = st.integers(min_value=1, max_value=ATTO // 1000)
@@ -193,20 +193,20 @@ def delta_of_the_whole(order: float, *, aside: float, converted_at: float) -> fl
     first charge, chooses the worst second charge that fits at the order, under a cap converted at `converted_at`."""
     pure = 0.05
     told = (1 - aside) * math.exp(pure) / (1 + math.exp(pure)), (1 - aside) / (1 + math.exp(pure))
-    charged = pure_divergence(pure, order) + test_filter.divergence(*test_filter.FIRST, order)
-    left = test_filter.EPSILON - offset(order, converted_at) - charged
-    p, q = test_filter.FIRST
+    charged = pure_divergence(pure, order) + test_adaptive.divergence(*test_adaptive.FIRST, order)
+    left = test_adaptive.CAP - offset(order, converted_at) - charged
+    p, q = test_adaptive.FIRST
     total = aside
     for one, other in (told, told[::-1]):
         for first, second in ((p, q), (1 - p, 1 - q)):
             loss = math.log(one / other) + math.log(first / second)
-            total += one * first * second_charge(order, left, test_filter.EPSILON - loss)
+            total += one * first * second_charge(order, left, test_adaptive.CAP - loss)
     return total
 
 
 def pure_divergence(epsilon: float, order: float) -> float:
     chance = 1 / (1 + math.exp(epsilon))
-    return test_filter.divergence(chance, 1 - chance, order)
+    return test_adaptive.divergence(chance, 1 - chance, order)
 
 
 def second_charge(order: float, left: float, epsilon: float) -> float:
@@ -217,7 +217,7 @@ def second_charge(order: float, left: float, epsilon: float) -> float:
         low, high = math.log(p) - 20, math.log(p)
         for _ in range(60):
             middle = (low + high) / 2
-            over = test_filter.divergence(p, math.exp(middle), order) > left
+            over = test_adaptive.divergence(p, math.exp(middle), order) > left
             low, high = (middle, high) if over else (low, middle)
         q = math.exp(high)
         price = math.exp(epsilon)
@@ -225,11 +225,11 @@ def second_charge(order: float, left: float, epsilon: float) -> float:
     return worst
 
 
-@pytest.mark.parametrize("order", test_filter.ORDERS)
+@pytest.mark.parametrize("order", test_adaptive.ORDERS)
 def test_two_sums_hold_the_cap_and_one_does_not(order: float) -> None:
     """A selection that may fail with a third of delta: converted at the rest the whole keeps delta, and not by far.
     The twin, which adds up the losses alone and converts at the whole delta, loses a third more."""
-    delta = test_filter.DELTA
+    delta = test_adaptive.DELTA
     held = delta_of_the_whole(order, aside=delta / 3, converted_at=delta * 2 / 3)
     assert 0.8 * delta < held <= delta
     assert delta_of_the_whole(order, aside=delta / 3, converted_at=delta) > 1.1 * delta

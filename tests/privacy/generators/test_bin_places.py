@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from contracts.domains.trees import bin_ends, bin_tree
+from privacy.generators.bin_weights import leaf_shares
 from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, GeneratorPlan, SynthesisTask
 from privacy.generators.projection import UNEVEN, Projection, entering
@@ -19,6 +21,7 @@ from privacy.grant.queries.sums import SumQuery
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.learning.moments import LabelCodes, Moments
 from privacy.marginals.sensitivity import GaussianNoise
+from tests.contracts.samples import column
 from tests.privacy.generators.small_table import RowsOf, Run, domain_of, start
 from tests.privacy.ledger.ledgers import Place
 
@@ -231,3 +234,15 @@ def test_amounts_of_each_label_come_out_on_their_own_scale(
     codes = table()
     made = run_of(sqlite_place, name, numbers=numbers, **options).fit(Rows(codes)).model.sample(4000, seed=1)
     assert (farthest(codes, made) < 0.6) == (numbers == "auto")
+
+
+@pytest.mark.parametrize("rows", [1e8, 1e9, 1e12])
+@pytest.mark.parametrize("edges", [[-5, 0, 1, 100, 10**6], [0, 1, 10, 10**9]])
+def test_bins_of_no_rows_are_filled_beside_very_many(rows: float, edges: list[int]) -> None:
+    domain = column("integer", "integer", bounds=[edges[0], edges[-1]], bins={"edges": edges}).domain
+    tree = bin_tree("x", domain, 1)
+    assert tree is not None
+    ends = bin_ends(domain.axis, tree)
+    shares = leaf_shares(np.eye(1, tree.leaves)[0] * rows, tree, ends, 1.0)
+    assert shares.min() >= 0
+    assert np.add.reduceat(shares, ends[:-1]) == pytest.approx(1.0)

@@ -16,6 +16,9 @@ from privacy.accounting.events import DiscreteGaussian
 from privacy.generators.generator import CannotGenerate, OutOfTime, Spending, SynthesisTask
 from privacy.generators.latent_factors import LatentFactorGenerator
 from privacy.generators.options import Options
+from privacy.generators.p3gm import reach
+from privacy.generators.projection import Projected, Projection, check_clip
+from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.marginals.graph import CellDomain
 from privacy.marginals.latent_factors import LatentFactors, NoisyPairs, _Fit, fit_latent_factors, public_points
 from privacy.marginals.residuals import SMOOTHING, Workload, optimal_residuals, pair_residuals
@@ -238,3 +241,21 @@ def test_a_time_limit_that_has_passed_draws_nothing(sqlite_place: Place) -> None
     with pytest.raises(OutOfTime, match="run the same spec again"):
         run.fit(of_two_factors(100))
     assert run.drawn() == []
+
+
+NUMBERS = RowLayout(tuple(ColumnLayout(f"x{place}", "category", np.eye(3)) for place in range(3)))
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-3])
+def test_rows_that_are_alike_have_a_bound_at_which_sums_are_exact(spread: float) -> None:
+    """A norm just above the least that a plan takes; the fit ended here with one charged run in a hundred."""
+    projection = Projection(NUMBERS, NUMBERS.names, 2, 3e-4)
+    check_clip(projection)
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        axes = np.linalg.qr(random.normal(size=(9, 2)))[0]
+        half, alike, even = np.full(9, 0.5), np.full(2, spread), np.ones(9)
+        projected = Projected(half, axes, alike, 100.0, half, even)
+        bound = reach(projection, projected)
+        assert bound <= projection.bound
+        assert projection.embedding(half, axes, bound=bound).bound == bound

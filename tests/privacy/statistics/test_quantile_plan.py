@@ -1,20 +1,24 @@
-"""Quantiles in a plan: shares, events and expected errors, all from public parameters."""
+"""Quantiles in a plan: their method, shares, events and expected errors, all from public facts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
-from contracts.domains.trees import ValueTree
-from contracts.release.statistics import statistics_product
+from contracts.domains.lattice import ValueLattice
+from contracts.domains.trees import QuantileChoices, ValueTree
+from contracts.release.statistics import Statistic, statistics_product
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
+from privacy.statistics.estimates import Estimates
 from privacy.statistics.plan import StatisticsDraw, StatisticsPlan, expected_errors
-from privacy.statistics.quantiles import rank_bounds, tree_count_error
+from privacy.statistics.quantiles import MOST_CHOICES, ChosenQuantiles, quantile_method, rank_bounds, tree_count_error
 from tests.worlds.statistics import StatisticsScenario, gaussian, of_tables
 
 BOTH = """[{by: [ward], of: [count, {mean: age}, {quantiles: [0.1, 0.5], of: age, method: tree},
@@ -76,3 +80,88 @@ def test_the_expected_error_is_the_largest_of_a_rank(tmp_path: Path) -> None:
         of_tree = tree_count_error(tree, event=event, confidence=0.95)
         assert (errors["count"].half_width == of_tree) == (number == 1)
         assert errors["count"].half_width <= of_tree
+
+
+TABLE = "[{by: [ward], of: [{quantiles: SHARES, of: age}]}]"
+NINE = "[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]"
+
+
+def plan(tables: str, folder: Path, scenario: StatisticsScenario | None = None, **changed: object) -> StatisticsPlan:
+    own = of_tables(tables, **changed) if scenario is None else scenario
+    _, _, found, ledger = own.prepared_of(folder, StatisticsPlan)
+    ledger.close()
+    return found
+
+
+@pytest.mark.parametrize(("shares", "chosen"), [("[0.5]", 1), ("[0.1, 0.9]", 0), (NINE, 0)])
+def test_one_quantile_of_ages_is_chosen_and_more_come_of_a_tree(tmp_path: Path, shares: str, chosen: int) -> None:
+    """A hundred ages have a small tree."""
+    assert len(plan(TABLE.replace("SHARES", shares), tmp_path).choices) == chosen
+
+
+def test_epsilon_decides_nothing(tmp_path: Path) -> None:
+    """Both errors fall alike with epsilon; the plan of another epsilon has the same draws."""
+    plans = [plan(TABLE.replace("SHARES", "[0.5]"), tmp_path / each, epsilon=each) for each in ("0.01", "5")]
+    assert len({tuple(each.key for each in own.choices) for own in plans}) == 1
+
+
+def test_gaussian_noise_gives_choices_the_range_of_their_rho(tmp_path: Path) -> None:
+    """Epsilon squared over 8 is at most the share of rho that choices have, and the plan costs no more than asked."""
+    tables = TABLE.replace("SHARES", "[0.5]")
+    scenario = replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}")
+    found = plan(tables, tmp_path, scenario)
+    (choice,), (tree,) = found.choices, found.draws
+    rho = float(choice.event.epsilon) ** 2 / 8
+    assert rho == pytest.approx(3 * float(tree.noise.rho), rel=1e-6)  # type: ignore[union-attr]
+    assert found.epsilon <= 3 * 10**12
+
+
+def test_auto_takes_the_tree_where_cells_are_too_many(tmp_path: Path) -> None:
+    """And a spec that asks for choices gets them."""
+    spec, contract, _, ledger = of_tables(TABLE.replace("SHARES", "[0.5]")).prepared_of(tmp_path, StatisticsPlan)
+    ledger.close()
+    (table,) = statistics_product(spec.product).tables
+    (tree,), (statistic,) = table.trees(contract), table.of
+    assert isinstance(tree, ValueTree)
+    asked = Statistic.model_validate({"quantiles": [0.5], "of": "age", "method": "exponential"})
+    found = [quantile_method(each, tree, contract, MOST_CHOICES + 1, "laplace") for each in (statistic, asked)]
+    assert found == ["tree", "exponential"]
+
+
+@pytest.mark.parametrize("written", ["0.25", "0.02"])
+def test_the_share_of_the_intervals_is_that_of_the_spec(tmp_path: Path, written: str) -> None:
+    """Choices have the rest; what is usual is the same plan as nothing."""
+    tables = TABLE.replace("of: age}", f"of: age, interval_share: {written}}}").replace("SHARES", "[0.5]")
+    found = plan(tables, tmp_path / "own")
+    (choice,), (tree,) = found.choices, found.draws
+    assert (tree.share, choice.share) == (Fraction(written), 1 - Fraction(written))
+    assert float(tree.noise.epsilon) == pytest.approx(float(written) * found.epsilon / 10**12)  # type: ignore[union-attr]
+    usual = plan(TABLE.replace("SHARES", "[0.5]"), tmp_path / "usual")
+    assert (found.events == usual.events) == (written == "0.25")
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({"interval_share": 0}, "from 0.01 to 0.9"),
+        ({"interval_share": 1}, "from 0.01 to 0.9"),
+        ({"interval_share": 0.1234567}, "at most 6 decimals"),
+        ({"interval_share": 0.1, "method": "tree"}, "method: exponential, or auto"),
+    ],
+)
+def test_a_share_that_is_none_is_refused(written: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        Statistic.model_validate({"quantiles": [0.5], "of": "age", **written})
+    with pytest.raises(ValidationError, match="quantiles: "):
+        Statistic.model_validate({"what": "mean", "column": "age", "interval_share": 0.1})
+
+
+def test_an_interval_that_misses_its_value_is_drawn_out_to_it() -> None:
+    """The chosen value stays what it is: a tree with little of the charge may be far off."""
+    lattice = ValueLattice("age", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
+    chosen = ChosenQuantiles(np.array([[20], [50], [80]]), QuantileChoices(lattice, (Decimal("0.5"),)))
+    tree = Estimates(np.full(3, 55.0), np.full(3, 40.0), np.full(3, 60.0))
+    (found,) = chosen.placed([tree], [Decimal("0.5")])
+    assert found.values.tolist() == [20, 50, 80]
+    assert found.lower.tolist() == [20, 40, 40]
+    assert found.upper.tolist() == [60, 60, 80]

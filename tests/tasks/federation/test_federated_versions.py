@@ -319,10 +319,7 @@ def test_what_is_released_is_not_made_again(kept: Kept) -> None:
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
-    [
-        ("federation.yaml", "reserve: 2", "reserve: 3"),
-        ("wards.odcs.yaml", "version: 1.0.0", "version: 1.1.0"),
-    ],
+    [("federation.yaml", "reserve: 2", "reserve: 3"), ("wards.odcs.yaml", "version: 1.0.0", "version: 1.1.0")],
 )
 def test_another_spec_or_contract_is_another_run(kept: Kept, file: str, old: str, new: str) -> None:
     """It would be the next version: here it gets as far as Flower, which is missing, and the first stays as it is."""

@@ -1,4 +1,4 @@
-"""The site in a real Chromium: nothing is blocked or broken, all of it fits a phone, and a keyboard is enough.
+"""The site in a real Chromium: what readers see and do, and axe-core finds nothing on any page.
 
 Where CI is set a missing Chromium fails the tests; elsewhere they are skipped.
 """
@@ -14,11 +14,13 @@ from playwright.sync_api import Browser, Page
 from tasks.records.page.language import language, languages
 from tests.extensions.sudare_web.site.conftest import Served, Shown
 from tests.extensions.sudare_web.site.test_pages import PAGES
-from tests.worlds.browsers import DESK, LONG, OTHER, PHONE
+from tests.worlds.browsers import DESK, LONG, OTHER, PHONE, WAYS, Scheme, found_on, looked_at
 from tests.worlds.narrow_pages import NARROW, broken_on
 
 pytestmark = pytest.mark.timeout(900)
-WAYS = (
+
+
+LOOKS = (
     *(((PHONE, "light"), 0, "en"), ((DESK, "dark"), 0, OTHER)),
     *(((PHONE, "dark"), 1, OTHER), ((DESK, "light"), 1, "en")),
 )
@@ -97,7 +99,7 @@ def _ours(url: str) -> bool:
     return url.startswith(("http://127.0.0.1:", "data:", "about:"))
 
 
-@pytest.mark.parametrize(("looking", "first", "language"), WAYS, indirect=["looking"])
+@pytest.mark.parametrize(("looking", "first", "language"), LOOKS, indirect=["looking"])
 def test_every_page_is_whole_readable_and_named(
     looking: tuple[Page, list[str]], first: int, language: str, served: Served
 ) -> None:
@@ -215,3 +217,37 @@ def test_both_beliefs_stand_below_each_other_on_a_phone(browser: Browser, shown:
     page.close()
     assert len(lefts) == 2
     assert lefts[0] == lefts[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "size", "scheme", "language"), [(0, PHONE, "light", "en"), (1, DESK, "dark", OTHER)]
+)
+def test_no_page_of_the_site_has_findings(
+    browser: Browser,
+    served: Served,
+    first: int,
+    size: tuple[int, int],
+    scheme: Scheme,
+    language: str,
+) -> None:
+    """Every other page each; without the record in its frame, whose own page is looked at above."""
+    with looked_at(browser, size, scheme) as page:
+        assert found_on(page, addresses(served, language)[first::2]) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("size", "scheme", "language"), WAYS)
+def test_every_page_has_no_findings_in_every_pair_of_ways(
+    browser: Browser,
+    served: Served,
+    size: tuple[int, int],
+    scheme: Scheme,
+    language: str,
+) -> None:
+    """Small and large, light and dark, in both languages."""
+    with looked_at(browser, size, scheme) as page:
+        assert found_on(page, addresses(served, language)) == []
+
+
+def addresses(served: Served, language: str) -> list[str]:
+    return [f"{served.url}{path}{'&' if '?' in path else '?'}lang={language}" for path in PAGES]

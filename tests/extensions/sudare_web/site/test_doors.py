@@ -1,4 +1,4 @@
-"""The site's doors: hosts, half-open requests and HEAD."""
+"""The site's doors: hosts, the address readers meet it under, half-open requests and HEAD."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from contracts.errors import SpecRefused
 from sudare_web.serve import make_site
 from sudare_web.site import server
 from sudare_web.site.app import make_app
 from sudare_web.site.asking import Site
 from sudare_web.site.public_address import PublicAddress, is_our_host
+from tests.console.conftest import Typed
 from tests.extensions.sudare_web.site.conftest import Served, Shown, serving
 
 PUBLIC = PublicAddress("https://review.example.org")
@@ -138,3 +140,36 @@ def dripped(connection: socket.socket, *, drip: bool) -> bytes:
                     return b""
         except ConnectionResetError:
             return b""
+
+
+ADDRESS = "https://review.example.org"
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        (ADDRESS, ADDRESS),
+        ("https://Review.Example.org:443/", ADDRESS),
+        ("https://review.example.org:8443", "https://review.example.org:8443"),
+        ("https://[2001:DB8::1]", "https://[2001:db8::1]"),
+    ],
+)
+def test_an_origin_is_written_as_browsers_tell_it(url: str, origin: str) -> None:
+    assert PublicAddress.read(url).origin == origin
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "review.example.org", "http://review.example.org", "https://", "https://a b.example", "https://[::1"),
+        *(f"{ADDRESS}/below", f"{ADDRESS}?a=1", f"{ADDRESS}#a", "https://mika@review.example.org", f"{ADDRESS}:x"),
+    ],
+)
+def test_what_no_browser_would_tell_is_refused(url: str) -> None:
+    with pytest.raises(SpecRefused, match="--public-url"):
+        PublicAddress.read(url)
+
+
+def test_the_command_refuses_it_and_says_what_is_allowed(shown: Shown, typed: Typed) -> None:
+    said = typed("serve", "--public-url", "http://review.example.org", at=shown.workspace)
+    said.assert_ended(2, "such as https://review.example.org")

@@ -38,18 +38,7 @@ KNOWN = (
     "compare",
     "metrics",
 )
-KNOWN += (
-    "record.json",
-    "data",
-    "age.parquet",
-    "journal",
-    "account",
-    "checkpoints",
-    "api",
-    "static",
-    "..",
-    "%2e",
-)
+KNOWN += ("record.json", "data", "age.parquet", "journal", "account", "checkpoints", "api", "static", "..", "%2e")
 VALUES = (
     "adult-tables",
     "adult-old",
@@ -60,19 +49,7 @@ VALUES = (
     "data/age.parquet",
     "ja",
 )
-VALUES += (
-    "record.html",
-    "0",
-    "1",
-    "3",
-    "-1",
-    "1e9",
-    "0x1",
-    str(2**62),
-    str(2**70),
-    "%",
-    "_",
-)
+VALUES += ("record.html", "0", "1", "3", "-1", "1e9", "0x1", str(2**62), str(2**70), "%", "_")
 VALUES += ("", "null", "' OR 1=1 --", "<script>", "\x00", "\ud7ff", "٣", "a" * 300)
 
 values = st.one_of(st.sampled_from(VALUES), st.integers().map(str), st.text(max_size=20))

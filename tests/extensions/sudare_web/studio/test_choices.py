@@ -91,8 +91,7 @@ def test_all_two_way_tables_are_one_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "written"),
-    [("whole\n0\n17\nby 6", "0..17 by 6"), ("number\n0\n1\nby 0.1", "number 0..1 by 0.1")],
+    ("value", "written"), [("whole\n0\n17\nby 6", "0..17 by 6"), ("number\n0\n1\nby 0.1", "number 0..1 by 0.1")]
 )
 def test_a_range_is_written_in_the_short_form(value: str, written: str) -> None:
     _, contract = choose("column.range", "age", value)

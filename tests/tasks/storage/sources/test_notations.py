@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 from console.check import print_misfits
+from contracts.contract.column import Column
 from contracts.contract.contract import Contract
 from contracts.contract.odcs import load_contract
 from contracts.domains.notation import FORMATS
@@ -27,10 +28,14 @@ from contracts.release.spec import Source, load_spec
 from contracts.release.spec_checks import check_spec
 from tasks.ingest import ingest
 from tasks.storage.sources.days import SourceDays
+from tasks.storage.sources.files import read_duckdb, read_parquet
+from tasks.storage.sources.folder import parts_of
+from tasks.storage.sources.source import read_parts
 from tasks.validation.misfits import ColumnMisfits, Misfits, misfits, misfits_page, to_json
 from tests.contracts.samples import SPEC, column, contract_of, loaded, replaced, write
 from tests.tasks.intake import KEY, make_contract, take_in, write_csv
 from tests.tasks.storage.postgres_server import PostgresServer
+from tests.tasks.storage.sources.test_storage_neighbours import COLUMNS, COMMA, LATE, TOKYO, codes_behind, rows_of
 
 PLAIN = ("34,F,10.5,2021-03-01", "17,M,700,2020-01-01", "?,F,,2024-12-31", "120,X,12.5,1999-01-01", "5,F,1234.5,x")
 GERMAN = {
@@ -167,8 +172,6 @@ def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path) -
 
 
 # --- periods ------------------------------------------------------------------------------------------------------
-
-
 def test_a_period_takes_the_rows_whose_days_are_written_so(tmp_path: Path) -> None:
     days = SourceDays("since", time_block("2021-Q1"))
     assert len(codes(FORMS["csv"](tmp_path), german(tmp_path), tmp_path / "in", days)) == 1
@@ -209,8 +212,6 @@ def test_a_source_is_bound_with_the_reading_of_its_day(tmp_path: Path) -> None:
 
 
 # --- hints --------------------------------------------------------------------------------------------------------
-
-
 LOOKS = [
     (["1,5", "0,25", "1"], {"kind": "decimal", "logical_type": "number"}, ('decimal: ","',)),
     (["1.234,5", "1,5"], {"kind": "decimal", "logical_type": "number"}, ('decimal: ",", grouping: "."',)),
@@ -264,3 +265,70 @@ def test_the_private_pages_and_the_terminal_say_it(tmp_path: Path) -> None:
 def test_every_format_of_a_hint_is_one_that_a_contract_takes() -> None:
     for form in FORMATS:
         assert column("date", "date", **BOUNDS["date"], format=form).domain.format == form
+
+
+NESTED = {"a list": pa.array([["F"]]), "a record": pa.array([{"a": "F"}]), "a list of texts": pa.array([["1,5"]])}
+FLAT: dict[str, tuple[Column, list[Any]]] = {
+    "words": (COLUMNS["words"], ["F", "M", "F"]),
+    "texts as numbers": (COMMA, ["1,5", "2,5"]),
+    "numbers": (COMMA, [1.5, 2.5]),
+    "days": (TOKYO, ["2021-12-31", "2020-01-01"]),
+    "instants": (TOKYO, [LATE, LATE]),
+}
+
+
+@pytest.mark.parametrize("select", ["SELECT x FROM source", "SELECT x FROM source WHERE x IS NOT NULL OR true"])
+@pytest.mark.parametrize(
+    ("name", "nested"), [(n, k) for n in FLAT for k in NESTED if (n, k) != ("instants", "a record")]
+)
+def test_behind_a_select_one_file_of_lists_or_records_changes_no_other_code(
+    tmp_path: Path, name: str, nested: str, select: str
+) -> None:
+    """No gate is at the types behind a select, so they are missing values; a record beside
+    instants is the gate on files that are alike."""
+    column, values = FLAT[name]
+    source = Source(path=tmp_path, files="parquet", select=select)
+    found = []
+    for first in (pa.nulls(1), NESTED[nested]):
+        for file, array in (("1", first), ("2", pa.array(values))):
+            table = pa.table([array], names=["x"]).replace_schema_metadata({"file": file})
+            pq.write_table(table, tmp_path / f"{file}.parquet")
+        reading = read_parts(tmp_path, parts_of(tmp_path, "parquet"), source, contract_of(column))
+        found.append(codes_behind(reading, column, select, source.select_types(contract_of(column))[0]))
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 1
+
+
+@pytest.mark.parametrize("select", [None, "SELECT x FROM source"])
+@pytest.mark.parametrize("far", [2**62, -(2**62)])
+@pytest.mark.parametrize("form", ["file", "folder"])
+def test_an_instant_that_duckdb_cannot_read_is_the_gate_on_the_last_row(
+    tmp_path: Path, form: str, far: int, select: str | None
+) -> None:
+    """Parquet's milliseconds reach 292 million years, and DuckDB decodes them before any expression sees them."""
+    for file in ("1", "2"):
+        array = pa.array([0, far if file == "2" else 0], pa.int64()).cast(pa.timestamp("ms", "UTC"))
+        table = pa.table([array], names=["x"]).replace_schema_metadata({"file": file})
+        pq.write_table(table, tmp_path / f"{file}.parquet")
+    if form == "file":
+        reading = read_parquet(tmp_path / "2.parquet")
+    else:
+        source = Source(path=tmp_path, files="parquet", select=select)
+        reading = read_parts(tmp_path, parts_of(tmp_path, "parquet"), source, contract_of(TOKYO))
+    with pytest.raises(GateBroken, match="a timestamp that does not fit into microseconds") as raised:
+        rows_of(reading, TOKYO, select)
+    assert str(far) not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS"])
+def test_a_far_moment_of_a_duckdb_table_is_missing(tmp_path: Path, kind: str) -> None:
+    path, unit = tmp_path / "x.duckdb", {"TIMESTAMP_S": "s", "TIMESTAMP_MS": "ms"}[kind]
+    stored = pa.table({"x": pa.array([0, 2**62, -(2**62)]).cast(pa.timestamp(unit))})
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", stored)
+        connection.execute("CREATE TABLE t AS FROM given")
+        assert connection.execute("DESCRIBE t").fetchall()[0][1] == kind
+    reading = read_duckdb(path, table="t")
+    codes = rows_of(reading, TOKYO)
+    assert codes[0] != codes[1] == codes[2]
+    assert rows_of(reading, TOKYO, "SELECT x FROM source WHERE year(x) = 1970", x="moment") != []
