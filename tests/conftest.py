@@ -96,9 +96,10 @@ def pytest_sessionstart() -> None:
     from tests.worlds import fake_validator, tiers
 
     platform.processor()  # remembers what a process of its own said
-    known, real = software.code_commit(), validate._suites
+    commit, real = software.code_commit, validate._suites
+    known = commit()
     lasting = pytest.MonkeyPatch()
-    lasting.setattr(software, "code_commit", lambda: known)
+    lasting.setattr(software, "code_commit", lambda folder=None: known if folder is None else commit(folder))
     lasting.setattr(validate, "_suites", lambda: fake_validator.run_suites if tiers.takes_stand_ins() else real())
 
 
