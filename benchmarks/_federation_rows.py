@@ -75,10 +75,7 @@ def made_up_rows(data: Path, shares: Trust, server: Trust) -> list[Row]:
 
 
 def _scored(
-    name: str,
-    way: Callable[[Table, int], Codes],
-    parts: Sequence[tuple[Table, Table]],
-    settings: dict[str, Setting],
+    name: str, way: Callable[[Table, int], Codes], parts: Sequence[tuple[Table, Table]], settings: dict[str, Setting]
 ) -> list[Row]:
     """Return a row for AUROC and one for AUPRC: means of folds and classifiers."""
     found, seconds = [], []

@@ -168,12 +168,7 @@ def start_worker(cluster: SparkProcesses, role: str, settings: Mapping[str, str]
 
 @contextmanager
 def connect_server(
-    folder: Path,
-    python: Path,
-    *,
-    token: str | None,
-    settings: Mapping[str, str] | None = None,
-    java: str = JAVA,
+    folder: Path, python: Path, *, token: str | None, settings: Mapping[str, str] | None = None, java: str = JAVA
 ) -> Iterator[SparkProcesses]:
     """Start a Connect server that asks for a token, with its page and its event log on.
 

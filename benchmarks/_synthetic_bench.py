@@ -44,13 +44,7 @@ class Bench:
         return [self.runs.ours(generator, table, seed=seed, **given) for seed in trials]
 
     def theirs(
-        self,
-        name: str,
-        method: str,
-        table: Categorical,
-        *,
-        epsilon: str = EPSILON,
-        trials: Sequence[int] = TRIALS,
+        self, name: str, method: str, table: Categorical, *, epsilon: str = EPSILON, trials: Sequence[int] = TRIALS
     ) -> list[Made]:
         """Run a peer's method, three trials; none when the peer is not installed."""
         peer = self.peers.get(name)

@@ -90,16 +90,7 @@ class Runs:
         self._kept = kept
         kept.mkdir(parents=True, exist_ok=True)
 
-    def peer(
-        self,
-        peer: Peer,
-        method: str,
-        table: Categorical,
-        *,
-        seed: int,
-        epsilon: str,
-        delta: str,
-    ) -> Made:
+    def peer(self, peer: Peer, method: str, table: Categorical, *, seed: int, epsilon: str, delta: str) -> Made:
         """Run a peer's method on a table."""
         command = [str(peer.python), str(SCRIPTS / f"run_{peer.name}.py"), "--method", method]
         name = f"{peer.name}-{method}-{table.name}-{epsilon}-{delta}-{seed}"

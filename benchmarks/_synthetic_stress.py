@@ -102,21 +102,12 @@ def of_causal(bench: Bench, kind: str) -> list[Row]:
     return _of_table(bench, causal(kind), BINS_OF_CAUSAL, POPULATIONS_OF_CAUSAL, wanted)
 
 
-def _of_table(
-    bench: Bench,
-    table: StressTable,
-    bins: int,
-    populations: int,
-    wanted: Wanted,
-) -> list[Row]:
+def _of_table(bench: Bench, table: StressTable, bins: int, populations: int, wanted: Wanted) -> list[Row]:
     given: dict[str, Setting] = machine("sudare", "scikit-learn", "xgboost-cpu")
     given |= {"rows": ROWS, "epsilon": EPSILON, "delta": DELTA, "bins": bins, "populations": populations}
     real = _learned(lambda seed: (table.numbers, table.labels, 0.0), 1, table)
     other = _learned(lambda seed: _evolved(table, populations, seed), len(TRIALS), table)
-    rows = [
-        _row(table, "real rows", real, given),
-        _row(table, "private evolution", other, given),
-    ]
+    rows = [_row(table, "real rows", real, given), _row(table, "private evolution", other, given)]
     for name, (method, options, trials) in wanted.items():
         finer = BINS_OF_EVOLUTION if method == EVOLUTION else bins
         what = (finer, method, options)

@@ -79,10 +79,7 @@ def release_plainly(
     workspace = Workspace.open(root)
     request = read_request(spec, workspace, period, due)
     name = run_name(request.spec.release, request.spec.run_digest)
-    with (
-        hold(workspace.runs, name, keep_snapshot=False) as run,
-        closing(workspace.open_ledger()) as ledger,
-    ):
+    with hold(workspace.runs, name, keep_snapshot=False) as run, closing(workspace.open_ledger()) as ledger:
         table = intake(run, request, workspace, supersede=supersede)
         key = run_key(request.spec, request.contract, table)
         with run.charge_seen(ledger, key):

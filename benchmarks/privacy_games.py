@@ -36,10 +36,7 @@ PROCESSES: Final = 2
 QUICK: Final = 0.1
 GAMES_FOLDER: Final = Path(__file__).parent / "games"
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "generators": (
-        *("aim", "mst", "privbayes", "p3gm", "ae", "vae", "dp_gm"),
-        *("fixed", "independent"),
-    ),
+    "generators": (*("aim", "mst", "privbayes", "p3gm", "ae", "vae", "dp_gm"), *("fixed", "independent")),
     "likelihoods": (
         *("likelihood_privbayes", "likelihood_privbayes_replace_one"),
         *("likelihood_aim", "likelihood_aim_replace_one", "likelihood_mst", "likelihood_mst_replace_one"),

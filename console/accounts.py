@@ -15,16 +15,7 @@ from privacy.accounting.scale import further_epsilons
 from privacy.ledger.accounts.admission import loss_name
 from privacy.ledger.terms import AccountState, Charge
 
-HEADINGS = (
-    "account",
-    "people",
-    "block",
-    "cap ε",
-    "δ",
-    "used",
-    "runs out",
-    "status",
-)
+HEADINGS = ("account", "people", "block", "cap ε", "δ", "used", "runs out", "status")
 _BAR = 50
 _SEGMENTS = "█▓"
 _LEFT = "░"

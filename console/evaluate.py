@@ -34,8 +34,7 @@ Holdout = Annotated[
     typer.Option("--holdout", metavar="FILE", help="Instead: rows that are public; what is found is public too."),
 ]
 Because = Annotated[
-    str | None,
-    typer.Option("--public-because", metavar="REASON", help="Why the rows of the holdout are public."),
+    str | None, typer.Option("--public-because", metavar="REASON", help="Why the rows of the holdout are public.")
 ]
 Target = Annotated[
     str | None, typer.Option("--target", metavar="COLUMN", help="Train classifiers to predict this column.")

@@ -12,12 +12,10 @@ from rich.console import Console
 from console.output import AsJson, answer
 
 PlaceVersion = Annotated[
-    Path,
-    typer.Argument(metavar="VERSION_DIR", help="The folder of a version of counts by place."),
+    Path, typer.Argument(metavar="VERSION_DIR", help="The folder of a version of counts by place.")
 ]
 SumConditions = Annotated[
-    str,
-    typer.Option("--where", metavar="CONDITIONS", help="Levels and columns with labels; all rows without it."),
+    str, typer.Option("--where", metavar="CONDITIONS", help="Levels and columns with labels; all rows without it.")
 ]
 
 

@@ -54,62 +54,23 @@ COMMANDS: Final = (
 GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "budget": (
         "Accounts: whose loss is bounded, by how much, and what was charged.",
-        (
-            "show",
-            "history",
-            "backup",
-            "restore",
-            "open",
-            "bind",
-            "close",
-            "clock",
-            "return",
-        ),
+        ("show", "history", "backup", "restore", "open", "bind", "close", "clock", "return"),
     ),
     "releases": (
         "Releases: what was published, and where it is.",
-        (
-            "gaps",
-            "diff",
-            "journal",
-            "list",
-            "show",
-            "withdraw",
-            "refresh",
-        ),
+        ("gaps", "diff", "journal", "list", "show", "withdraw", "refresh"),
     ),
     "keys": (
         "Keys: whose versions you verify, where yours lies, and how it is changed.",
-        (
-            "pin",
-            "new",
-            "show",
-            "encrypt",
-            "rotate",
-            "recovery",
-            "revoke",
-            "reprove",
-        ),
+        ("pin", "new", "show", "encrypt", "rotate", "recovery", "revoke", "reprove"),
     ),
     "contract": (
         "Contracts: what the columns may hold and what is protected.",
-        (
-            "draft",
-            "diff",
-            "register",
-            "list",
-            "history",
-            "lint",
-        ),
+        ("draft", "diff", "register", "list", "history", "lint"),
     ),
     "federation": (
         "Federations: a model, rows or tables, across sites that keep their rows.",
-        (
-            "plan",
-            "key",
-            "run",
-            "site",
-        ),
+        ("plan", "key", "run", "site"),
     ),
 }
 """The commands of the core by name, in the order of help; `pyproject.toml` says where each is (`sudare.commands`)."""

@@ -41,8 +41,7 @@ def plan(
         ),
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE.svg", help="Write the trade-off of --for as a picture."),
+        Path | None, typer.Option("--picture", metavar="FILE.svg", help="Write the trade-off of --for as a picture.")
     ] = None,
     surrogate: Surrogate = None,
     public_because: PublicBecause = None,

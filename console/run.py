@@ -32,8 +32,7 @@ def run(
     ] = None,
     early: Annotated[bool, typer.Option("--early", help="Release a period that is not over, as it stands.")] = False,
     accept_misfits: Annotated[
-        bool,
-        typer.Option("--accept-misfits", help="Charge and publish however many rows do not fit the contract."),
+        bool, typer.Option("--accept-misfits", help="Charge and publish however many rows do not fit the contract.")
     ] = False,
     accept_clock: Annotated[
         bool,

@@ -113,8 +113,7 @@ ACCOUNTS: Final = (
         *("pure", "3", "0", "examples/households/data"),
     ),
     Account(
-        *("sado-2020", "inhabitants of Sado", "2020", "row"),
-        *("pure", "2", "0", "examples/sado/people.parquet"),
+        *("sado-2020", "inhabitants of Sado", "2020", "row"), *("pure", "2", "0", "examples/sado/people.parquet")
     ),
 )
 ADULTS: Final = "48,842 people of UCI Adult"

@@ -113,13 +113,7 @@ class NoisyVersion:
         raise SpecRefused([Finding(printable(str(path)), "version", found, allowed, "name another version")])
 
     def regression(
-        self,
-        formula: str,
-        *,
-        target: str,
-        level: float,
-        missing: Mapping[str, float],
-        use_model: bool,
+        self, formula: str, *, target: str, level: float, missing: Mapping[str, float], use_model: bool
     ) -> tuple[EstimateWithInterval, ...]:
         """Regress by least squares, the intercept first; see `privacy.inference.least_squares`.
 

@@ -35,13 +35,7 @@ from tasks.verification.files.folder import (
     read_auditor_record,
     read_text_file,
 )
-from tasks.verification.inclusion import (
-    JournalledRun,
-    check_inclusion,
-    check_publication,
-    read_run,
-    weightiest,
-)
+from tasks.verification.inclusion import JournalledRun, check_inclusion, check_publication, read_run, weightiest
 from tasks.verification.keys import check_pinned, read_public_key
 from tasks.verification.outcomes import (
     ALL_RULES,
@@ -160,15 +154,7 @@ class UnverifiedVersion(Refused):
 class _Verification:
     """One verification: what was read so far, and the checks that are done."""
 
-    def __init__(
-        self,
-        paths: tuple[Path, Path],
-        used: KeyInUse,
-        bar: Bar,
-        *,
-        deep: bool,
-        asked: Asked,
-    ) -> None:
+    def __init__(self, paths: tuple[Path, Path], used: KeyInUse, bar: Bar, *, deep: bool, asked: Asked) -> None:
         self._used, self._key, self._bar = used, used.key, bar
         self._deep, self._asked = deep, asked
         (self._named, self._path), self._around = paths, Surroundings()

@@ -143,7 +143,6 @@ def told(code: str) -> dict[Entry, tuple[str, ...]]:
 
 
 def forms(text: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the forms of a text, one for each plural."""
     return (text,) if isinstance(text, str) else tuple(text)
 
 

@@ -15,7 +15,6 @@ FIRST = ("privacy", "contracts")
 
 
 def halves() -> tuple[list[str], list[str]]:
-    """Return the paths of the two halves."""
     places = sorted(path for path in TESTS.iterdir() if path.is_dir() or path.name.startswith("test_"))
     shared = [path for path in places if path.name not in FIRST]
     return [str(TESTS / name) for name in FIRST], [str(path) for path in shared if path.name != "__pycache__"]

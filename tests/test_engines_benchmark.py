@@ -27,8 +27,7 @@ def points(base: float, serial: float, shared: float, *, off: float = 0.0) -> li
 
 
 @pytest.mark.parametrize(
-    ("base", "serial", "shared"),
-    [(20.0, 0.0, 4e-6), (0.0, 2e-6, 1e-5), (300.0, 1e-8, 1e-8), (45.0, 1e-5, 0.0)],
+    ("base", "serial", "shared"), [(20.0, 0.0, 4e-6), (0.0, 2e-6, 1e-5), (300.0, 1e-8, 1e-8), (45.0, 1e-5, 0.0)]
 )
 def test_times_of_the_model_give_the_model_back(base: float, serial: float, shared: float) -> None:
     model = fitted(points(base, serial, shared))

@@ -72,10 +72,7 @@ def typed(commands: str, folder: Path) -> str:
 
 
 def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
-    tmp_path: Path,
-    initialised: tuple[Path, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Each of its commands ends well, and what the page says that they say is said."""
     monkeypatch.chdir(tmp_path)
@@ -90,10 +87,7 @@ def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
 
 
 def test_the_whole_file_of_synthetic_rows_leads_to_a_verified_version(
-    tmp_path: Path,
-    initialised: tuple[Path, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """With the CSV file and the contract that the tutorial makes."""
     monkeypatch.chdir(tmp_path)

@@ -92,13 +92,11 @@ def pins() -> dict[str, Version]:
 
 @pytest.fixture(scope="module")
 def pyproject() -> dict[str, Any]:
-    """The parsed pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 @pytest.fixture(scope="module")
 def build_adult() -> ModuleType:
-    """The script that builds adult.parquet, as a module."""
     spec = importlib.util.spec_from_file_location("build_adult", ADULT / "build_adult.py")
     assert spec is not None
     assert spec.loader is not None
@@ -109,7 +107,6 @@ def build_adult() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def adult() -> pa.Table:
-    """The shipped table."""
     return pq.read_table(ADULT / "adult.parquet")
 
 

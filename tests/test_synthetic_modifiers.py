@@ -48,10 +48,7 @@ SEAM: Final = frozenset(
 """The files that a new modifier is added to."""
 ROOMS: Final = {
     "inside_bins": {"contracts.release.joined_cells"},
-    "linked_tables": {
-        *("privacy.generators.linked_tables",),
-        "tasks.records.descriptions.key_columns",
-    },
+    "linked_tables": {*("privacy.generators.linked_tables",), "tasks.records.descriptions.key_columns"},
     "copies": {"privacy.generators.copied_model", "privacy.inference.combining"},
 }
 """The modules of a modifier beside those that the table names."""

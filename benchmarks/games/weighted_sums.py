@@ -71,8 +71,4 @@ def counted() -> Game:
     return _game("weighted counts, add_remove", threat, pair, _event(WeightedCount(WEIGHT)), _event(unweighed))
 
 
-GAMES: Final = {
-    "weighted_sums": summed,
-    "weighted_sums_replace_one": replaced,
-    "weighted_counts": counted,
-}
+GAMES: Final = {"weighted_sums": summed, "weighted_sums_replace_one": replaced, "weighted_counts": counted}

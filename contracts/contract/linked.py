@@ -95,10 +95,7 @@ def flat_terms(linked: LinkedTables, base: str) -> dict[str, Any]:
     terms, columns = linked.terms, flat_columns(linked, base)
     names = {column.name for column in columns}
     unit = Unit(
-        kind="id",
-        scope=terms.unit.scope,
-        column=terms.unit.column,
-        max_rows_per_unit=rows_per_unit(linked, base),
+        kind="id", scope=terms.unit.scope, column=terms.unit.column, max_rows_per_unit=rows_per_unit(linked, base)
     )
     known = check_names(columns, unit)
     return {

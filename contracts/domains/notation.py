@@ -167,12 +167,7 @@ TIME_ZONES: Final = frozenset(("UTC", *_NAMES))
 
 
 DECIMAL_MARKS: Final = (",", ".")
-GROUPING_MARKS: Final[Mapping[str, str]] = {
-    ".": ".",
-    ",": ",",
-    " ": " \u00a0\u2009\u202f",
-    "'": "'\u2019",
-}
+GROUPING_MARKS: Final[Mapping[str, str]] = {".": ".", ",": ",", " ": " \u00a0\u2009\u202f", "'": "'\u2019"}
 """The letters that each declared mark stands for: a space that does not break is a space, a typographic ' is one."""
 TIME_OF_DAY: Final = "([ T][0-9][0-9]?:[0-9][0-9](:[0-9][0-9]([.,][0-9]+)?)?( ?[AaPp][Mm])?)?"
 """What may stand behind a day: the day alone counts, as of every moment."""

@@ -273,10 +273,7 @@ def _has(block: Any, key: str) -> bool:
 
 
 _LONGEST = 40
-_SHAPES = {
-    "dict_type": ("a mapping of keys", ""),
-    "string_type": ("a text", "put quotes around it"),
-}
+_SHAPES = {"dict_type": ("a mapping of keys", ""), "string_type": ("a text", "put quotes around it")}
 
 
 _ELSEWHERE: Final = {

@@ -119,9 +119,7 @@ _NUMBER_OR_VERSION: Final = {
     ]
 }
 Lambda = Annotated[
-    Decimal | Literal["auto"] | LambdaReference,
-    BeforeValidator(_parse_lambda),
-    WithJsonSchema(_NUMBER_OR_VERSION),
+    Decimal | Literal["auto"] | LambdaReference, BeforeValidator(_parse_lambda), WithJsonSchema(_NUMBER_OR_VERSION)
 ]
 
 

@@ -181,11 +181,7 @@ def _only_a_name(credentials: str) -> str:
 CredentialsName = Annotated[Label, AfterValidator(_only_a_name)]
 _WRITTEN_AS_TEXT = WithJsonSchema({"type": "string", "minLength": 1})
 FilePath = Annotated[Path, BeforeValidator(_resolve), _WRITTEN_AS_TEXT]
-SourcePlace = Annotated[
-    InstanceOf[Path] | InstanceOf[Address],
-    BeforeValidator(_resolve_or_read),
-    _WRITTEN_AS_TEXT,
-]
+SourcePlace = Annotated[InstanceOf[Path] | InstanceOf[Address], BeforeValidator(_resolve_or_read), _WRITTEN_AS_TEXT]
 WrittenPath = Annotated[str, BeforeValidator(_check_folder), _WRITTEN_AS_TEXT]
 
 

@@ -74,9 +74,7 @@ MODIFIERS: Final = {
         view="console.products.synthetic:InsideView",
         model=("filled", "privacy.generators.inside_bins:read_filled"),
     ),
-    "bins": ModifierParts(
-        spec="contracts.release.synthetic:JoinedBinsModifier",
-    ),
+    "bins": ModifierParts(spec="contracts.release.synthetic:JoinedBinsModifier"),
     "linked_tables": ModifierParts(
         spec="contracts.release.linked_rows:LinkedTablesModifier",
         record="tasks.records.modifiers.linked_record:LinkedRecord",

@@ -121,7 +121,4 @@ def _graph(
     compositions = [{"aggregate": "complete", "assemblies": [_reference(project)]}]
     if unknown:
         compositions.append({"aggregate": "unknown", "dependencies": unknown})
-    return {
-        "dependencies": [{"ref": _reference(project), "dependsOn": direct}, *known],
-        "compositions": compositions,
-    }
+    return {"dependencies": [{"ref": _reference(project), "dependsOn": direct}, *known], "compositions": compositions}

@@ -21,10 +21,7 @@ from ibis.config import Config, options
 from sqlglot import exp, parse_one
 
 Dialect = Literal["duckdb", "pyspark"]
-_COMPILERS: Final[dict[Dialect, str]] = {
-    "duckdb": "DuckDBCompiler",
-    "pyspark": "PySparkCompiler",
-}
+_COMPILERS: Final[dict[Dialect, str]] = {"duckdb": "DuckDBCompiler", "pyspark": "PySparkCompiler"}
 
 
 class _SparkOptions(Config):  # type: ignore[misc]

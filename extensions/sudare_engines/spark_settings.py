@@ -74,11 +74,7 @@ class SparkSettings:
         """Spark's own settings; a Connect server has its own master and memory."""
         if self.kind == "connect":
             return {}
-        return {
-            "spark.master": self.master,
-            "spark.driver.memory": self.memory,
-            "spark.executor.memory": self.memory,
-        }
+        return {"spark.master": self.master, "spark.driver.memory": self.memory, "spark.executor.memory": self.memory}
 
 
 def spark_settings(root: Path, values: Mapping[str, str]) -> SparkSettings | None:

@@ -96,12 +96,7 @@ def _gone(where: str, cleaner: str) -> NoReturn:
 
 
 def _brought(
-    where: str,
-    place: LakePlace,
-    version: LakeVersion,
-    folder: Path,
-    cleaner: str,
-    advance: Callable[[float], None],
+    where: str, place: LakePlace, version: LakeVersion, folder: Path, cleaner: str, advance: Callable[[float], None]
 ) -> tuple[FolderFile, ...]:
     """Bring the files into the run's private folder, to paths that say of partitions what the log says."""
     named = []

@@ -152,8 +152,7 @@ class ObjectStore:
 
     def _put(self, key: str, body: Any, **more: Any) -> None:
         self._call(
-            "write an object",
-            lambda: self._client.put_object(Bucket=self.address.bucket, Key=key, Body=body, **more),
+            "write an object", lambda: self._client.put_object(Bucket=self.address.bucket, Key=key, Body=body, **more)
         )
 
     def _digest_of(self, key: str) -> bytes | None:

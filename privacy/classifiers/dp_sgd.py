@@ -22,13 +22,7 @@ from pydantic import Field
 from contracts.message import message
 from privacy.classifiers.classifier import ClassifierModel, ParameterRange, WeightsAndBias, layers_of, parameters_in
 from privacy.classifiers.trainer import ClassificationTask
-from privacy.generators.generator import (
-    CountsSource,
-    DrawSeed,
-    FitProgress,
-    Fitted,
-    GeneratorPlan,
-)
+from privacy.generators.generator import CountsSource, DrawSeed, FitProgress, Fitted, GeneratorPlan
 from privacy.generators.latent import (
     LayerWidth,
     Timer,

@@ -113,13 +113,7 @@ def train_across(
 
 
 def count_across(
-    grant: Draws,
-    sites: Sites,
-    shapes: Sequence[tuple[int, ...]],
-    *,
-    plan: CountingPlan,
-    key: str,
-    attempts: Attempts,
+    grant: Draws, sites: Sites, shapes: Sequence[tuple[int, ...]], *, plan: CountingPlan, key: str, attempts: Attempts
 ) -> tuple[RoundSum, ...]:
     """Count table after table over all sites; what too few sites answered is asked again.
 

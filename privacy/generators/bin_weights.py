@@ -510,9 +510,7 @@ _LEAST: Final = 1e-6
 
 
 def standing_margins(
-    model: Model,
-    trees: Sequence[tuple[BinTree, Bins, CellSumMeasurement]],
-    measured: Sequence[Measurement],
+    model: Model, trees: Sequence[tuple[BinTree, Bins, CellSumMeasurement]], measured: Sequence[Measurement]
 ) -> Model:
     """Return the model with such margins.
 

@@ -494,11 +494,7 @@ def _refuse_pictures(made_by: Generator[Any], product: SyntheticProduct, contrac
 
 
 def task_of(
-    product: SyntheticProduct | ClassifierProduct,
-    contract: Contract,
-    *,
-    epsilon: Decimal,
-    delta: Decimal,
+    product: SyntheticProduct | ClassifierProduct, contract: Contract, *, epsilon: Decimal, delta: Decimal
 ) -> SynthesisTask:
     """Return what a generator is asked for, from what is public alone."""
     names = product.names(contract)

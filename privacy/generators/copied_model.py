@@ -73,11 +73,7 @@ def copies_of(model: Model) -> tuple[Model, ...]:
     return model.copies if isinstance(model, CopiedModel) else ()
 
 
-def read_copied(
-    values: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[np.int64]],
-    read: ModelReader,
-) -> CopiedModel:
+def read_copied(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int64]], read: ModelReader) -> CopiedModel:
     """Read published models back; what a stranger wrote is checked.
 
     Args:

@@ -370,8 +370,7 @@ def calibrated_training(
     try:
         schedule = options.schedule
         return _plan(
-            options,
-            calibrated_multiplier(schedule, epsilon=task.epsilon, delta=task.delta, beside=tuple(beside)),
+            options, calibrated_multiplier(schedule, epsilon=task.epsilon, delta=task.delta, beside=tuple(beside))
         )
     except (CannotTrain, AmountRefused) as refused:
         raise CannotGenerate(f"{what}: {refused}") from refused

@@ -191,12 +191,7 @@ class Prior:
         floor = smallest_floor(embedding)
         count = 0 if self.labels is None else self.labels.count
         return initial_mixture(
-            self.components,
-            variances=variances,
-            covariance="full",
-            floor=floor,
-            seed=_MIXTURE_SEED,
-            labels=count,
+            self.components, variances=variances, covariance="full", floor=floor, seed=_MIXTURE_SEED, labels=count
         )
 
 

@@ -29,10 +29,7 @@ from privacy.ledger.ledger_reading import LedgerReading
 from privacy.ledger.replay.guards import Dates
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import TIMEOUT_SECONDS, Store
-from privacy.ledger.store.ledger_rows import (
-    existing_account,
-    set_account,
-)
+from privacy.ledger.store.ledger_rows import existing_account, set_account
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
 
 if TYPE_CHECKING:  # a key is rarely changed, and every plan opens a ledger

@@ -135,10 +135,7 @@ class ContractionTree:
         return {clique: self._ordered(found[axes], axes, clique) for clique, axes in asked.items()}
 
     def _contracted(
-        self,
-        factors: Sequence[tuple[Clique, Floats]],
-        targets: frozenset[Axes],
-        weight: tuple[Clique, Floats] | None,
+        self, factors: Sequence[tuple[Clique, Floats]], targets: frozenset[Axes], weight: tuple[Clique, Floats] | None
     ) -> dict[Axes, Floats] | None:
         """Return the sums by axes as matrix products; None where that is not possible, or not worth it."""
         if prod(self._shape) < LEAST_CELLS:

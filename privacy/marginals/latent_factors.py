@@ -90,11 +90,7 @@ class NoisyPairs:
 
     @classmethod
     def of(
-        cls,
-        domain: CellDomain,
-        parts: Mapping[Clique, Floats],
-        variances: Mapping[Clique, float],
-        rows: float,
+        cls, domain: CellDomain, parts: Mapping[Clique, Floats], variances: Mapping[Clique, float], rows: float
     ) -> NoisyPairs:
         """Put residual parts together.
 

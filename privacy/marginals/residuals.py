@@ -146,11 +146,7 @@ def optimal_residuals(
     Privacy: reads public parameters only.
     """
     return _multiplied(
-        workload.gains(),
-        workload.sizes,
-        adjacency=adjacency,
-        total_is_public=total_is_public,
-        least_bits=least_bits,
+        workload.gains(), workload.sizes, adjacency=adjacency, total_is_public=total_is_public, least_bits=least_bits
     )
 
 

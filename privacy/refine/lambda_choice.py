@@ -310,12 +310,7 @@ class LambdaChoice:
 
 
 def choose_lambda_auto(
-    noisy: NDArray[np.int64],
-    total: float,
-    *,
-    event: CountNoise,
-    integers: bool,
-    absent: int = 0,
+    noisy: NDArray[np.int64], total: float, *, event: CountNoise, integers: bool, absent: int = 0
 ) -> LambdaChoice:
     """Choose λ from the noisy values by the parametric bootstrap of the module's docstring.
 
@@ -373,13 +368,7 @@ def lambda_for_reference(reference: NDArray[np.int64], *, event: CountNoise, int
     return LambdaChoice(best, "reference", risk.rmse, risk.nonzero_share)
 
 
-def lambda_for_sparsity(
-    noisy: NDArray[np.int64],
-    total: int,
-    *,
-    target_share: float,
-    integers: bool,
-) -> LambdaChoice:
+def lambda_for_sparsity(noisy: NDArray[np.int64], total: int, *, target_share: float, integers: bool) -> LambdaChoice:
     """Choose the λ at which the share of nonzero cells comes nearest to a wanted one.
 
     The share falls as λ grows, in steps of one cell at least. λ = 0 keeps the most cells: a larger target gets it.

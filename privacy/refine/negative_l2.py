@@ -16,11 +16,7 @@ from privacy.refine.simplex import project_divided
 
 
 def negative_l2(
-    values: Numbers,
-    total: float,
-    *,
-    lambda_: float,
-    out: NDArray[np.float64] | None = None,
+    values: Numbers, total: float, *, lambda_: float, out: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return the minimiser of eq. 11 over the scaled simplex.
 

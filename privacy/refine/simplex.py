@@ -104,11 +104,7 @@ def project_simplex(values: Numbers, total: float, *, out: NDArray[np.float64] |
 
 
 def project_divided(
-    values: Numbers,
-    total: float,
-    *,
-    gamma: float,
-    out: NDArray[np.float64] | None = None,
+    values: Numbers, total: float, *, gamma: float, out: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return the point of the scaled simplex that is nearest to `values` / gamma (eq. 14).
 
@@ -270,10 +266,7 @@ def _chunk_sum(chunk: NDArray[Any]) -> int | float:
 
 
 def round_to_total(
-    values: NDArray[np.float64],
-    total: int,
-    *,
-    out: NDArray[np.int64] | None = None,
+    values: NDArray[np.float64], total: int, *, out: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """Round non-negative cells to whole numbers whose sum is exactly `total`.
 
@@ -334,10 +327,7 @@ def _rounded_up(remainder: NDArray[np.float64], total: int, missing: int) -> NDA
 
 
 def _scatter(
-    place: NDArray[np.int64],
-    rounded: NDArray[np.int64],
-    shape: tuple[int, ...],
-    out: NDArray[np.int64] | None,
+    place: NDArray[np.int64], rounded: NDArray[np.int64], shape: tuple[int, ...], out: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
     """Write the positive cells into a table of zeros."""
     if out is not None and (out.dtype != np.int64 or out.shape != shape or not out.flags.c_contiguous):

@@ -351,13 +351,7 @@ def _split(smooth: Flat, layout: Frame, unit: float) -> tuple[NDArray[np.uint8],
     return quiet, np.flatnonzero(quiet == _QUIET_ROWS)
 
 
-def _predict(
-    values: NDArray[np.int64],
-    smooth: Flat,
-    layout: Frame,
-    busy: NDArray[np.int64],
-    unit: float,
-) -> Floats:
+def _predict(values: NDArray[np.int64], smooth: Flat, layout: Frame, busy: NDArray[np.int64], unit: float) -> Floats:
     """PREDICT: the busy cells from the rings around them."""
     # Noisy neighbours and smoothed ones: both are independent of the cell's own noise but for its part in the one
     # prior that all cells share.

@@ -25,12 +25,7 @@ from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.arrays import Floats, Numbers
 from privacy.marginals.count_noise import variance
 from privacy.marginals.suppression import Threshold
-from privacy.refine.intervals import (
-    Intervals,
-    count_intervals,
-    noise_intervals,
-    refined_intervals,
-)
+from privacy.refine.intervals import Intervals, count_intervals, noise_intervals, refined_intervals
 from privacy.refine.lambda_choice import choose_lambda_auto
 from privacy.refine.methods import CellEvidence, Estimate, Method, estimate
 from privacy.refine.simplex import exact_sum, round_to_total

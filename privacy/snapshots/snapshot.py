@@ -421,12 +421,7 @@ class SnapshotCounts(SnapshotReader):
     _schema = "main"
 
     def __init__(
-        self,
-        table: PrivateTable,
-        contract: Contract,
-        *,
-        threads: int = 2,
-        remembered_bytes: int = REMEMBERED_BYTES,
+        self, table: PrivateTable, contract: Contract, *, threads: int = 2, remembered_bytes: int = REMEMBERED_BYTES
     ) -> None:
         super().__init__(table, contract, threads=threads)
         self._room = remembered_bytes
@@ -473,11 +468,7 @@ class SnapshotCounts(SnapshotReader):
             raise ValueError(f"clique must have at least one column and at most {MOST_CODES} cells")
         table = self._table
         return SparseCounts(
-            clique,
-            prod(shape),
-            table.keyed_hash,
-            table.contract_digest,
-            lambda: self._populated(clique, shape),
+            clique, prod(shape), table.keyed_hash, table.contract_digest, lambda: self._populated(clique, shape)
         )
 
     def _counted(self, clique: Clique, together: Shapes) -> NDArray[np.int64]:

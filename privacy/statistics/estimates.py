@@ -566,13 +566,7 @@ def _sizes(a: Floats, b: Floats, width: int, event: CountNoise, missed: float) -
     lower, upper = np.where(met, np.maximum(lower, first), lower), np.where(met, np.minimum(upper, last), upper)
     possible = np.maximum(nearest[0], sum(nearest) / width)
     value = _size(possible, sum(nearest) - possible, width)
-    return np.stack(
-        [
-            np.clip(value, lower, upper),
-            lower * (1 - _SHARE_ROUNDING),
-            upper * (1 + _SHARE_ROUNDING),
-        ]
-    )
+    return np.stack([np.clip(value, lower, upper), lower * (1 - _SHARE_ROUNDING), upper * (1 + _SHARE_ROUNDING)])
 
 
 def _size(squares: Floats, rest: Floats, width: int) -> Floats:

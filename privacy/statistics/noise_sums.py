@@ -333,11 +333,7 @@ def _laplace_tail(scales: list[float]) -> Callable[[float], float]:
 
 def _two_and_another(q: float, twice: float, once: float) -> float:
     ratio = (once / twice) ** 2
-    terms = (
-        exp(-q / twice) * (2 + q / twice / 2) * (1 - ratio),
-        -exp(-q / twice),
-        ratio * ratio * exp(-q / once),
-    )
+    terms = (exp(-q / twice) * (2 + q / twice / 2) * (1 - ratio), -exp(-q / twice), ratio * ratio * exp(-q / once))
     return (sum(terms) + _ROUNDING * sum(abs(term) for term in terms)) / (1 - ratio) ** 2
 
 

@@ -314,10 +314,7 @@ def spine_counts(
 
 
 def _further_levels(
-    tree: PlaceTree,
-    crossing: CrossingTree,
-    smallest: NDArray[np.int64],
-    impossible: tuple[NDArray[np.bool_], ...],
+    tree: PlaceTree, crossing: CrossingTree, smallest: NDArray[np.int64], impossible: tuple[NDArray[np.bool_], ...]
 ) -> dict[str, LevelCounts]:
     """Return the levels between whole and smallest places of a further tree: sums of the same smallest places."""
     counts, variances = [smallest], final_variances(crossing.estimate)

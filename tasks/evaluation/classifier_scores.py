@@ -43,12 +43,7 @@ def published_classifier(path: Path, record: ClassifierRecord, meaning: Classifi
 
 
 def evaluate_model(
-    table: PrivateTable,
-    model: ClassifierModel,
-    meaning: ClassifierMeaning,
-    *,
-    others: Path | None,
-    memory_limit: str,
+    table: PrivateTable, model: ClassifierModel, meaning: ClassifierMeaning, *, others: Path | None, memory_limit: str
 ) -> PrivateModelScores:
     """Score a model on a snapshot.
 

@@ -315,11 +315,7 @@ def check_snapshot(table: PrivateTable, contract: Contract) -> None:
 
 
 def _marginal_errors(
-    table: PrivateTable,
-    published: PublishedCells,
-    spec: TableSpec,
-    cells: Contract | Level,
-    memory_limit: str,
+    table: PrivateTable, published: PublishedCells, spec: TableSpec, cells: Contract | Level, memory_limit: str
 ) -> CellErrors:
     """Count the exact rows of the cells of one table."""
     names = spec.columns

@@ -32,10 +32,7 @@ class Totals:
 
 
 def totals_of(
-    product: TablesProduct,
-    plan: TablesPlan,
-    contract: Contract,
-    measurements: Sequence[DrawnTables],
+    product: TablesProduct, plan: TablesPlan, contract: Contract, measurements: Sequence[DrawnTables]
 ) -> Totals:
     """Return what the tables of a release must add up to.
 

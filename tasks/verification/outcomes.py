@@ -70,12 +70,7 @@ ALL_RULES: Final = (
         "the manifest is signed under the pinned key",
         "the owner of the pinned key does not vouch for this folder",
     ),
-    Rule(
-        3,
-        "contents",
-        "every file is as it was published",
-        "a file was damaged or changed after it was published",
-    ),
+    Rule(3, "contents", "every file is as it was published", "a file was damaged or changed after it was published"),
     Rule(
         4,
         "journal",

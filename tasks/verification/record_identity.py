@@ -29,11 +29,7 @@ from tasks.records.model.declarations import withheld
 from tasks.records.model.journal_statements import ChargeBody
 from tasks.records.model.manifest import Manifest, stated_predicate
 from tasks.records.model.statement import validation_findings
-from tasks.records.model.version_statements import (
-    RecordTerms,
-    ReplayTerms,
-    recorded_contract,
-)
+from tasks.records.model.version_statements import RecordTerms, ReplayTerms, recorded_contract
 from tasks.records.strict_json import other_form, printable, shown
 from tasks.verification.inclusion import JournalledRun
 
@@ -158,10 +154,7 @@ def read_again(
 
 def check_forms(contract: Contract, product: BaseModel, replay: ReplayTerms, where: str) -> list[Finding]:
     """Check that contract and product are written as they were understood, and the contract hashes to its digest."""
-    forms = [
-        ("replay.contract", replay.contract, contract),
-        ("replay.product", replay.product, product),
-    ]
+    forms = [("replay.contract", replay.contract, contract), ("replay.product", replay.product, product)]
     findings = [
         Finding(where, field, "another form of it", "the one form in which it is recorded", OTHER)
         for field, written, understood in forms

@@ -19,11 +19,7 @@ from contracts.release.tables.levels import level_name, level_problems, levels_o
 from contracts.release.tables.tables import RESIDUALS, TableSpec, TablesProduct, expand, form_problems, tables_of
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.suppression import Threshold, threshold_for
-from tasks.records.model.version_statements import (
-    LevelStatement,
-    Replay,
-    TableStatement,
-)
+from tasks.records.model.version_statements import LevelStatement, Replay, TableStatement
 from tasks.records.strict_json import printable, shown
 from tasks.verification.record_identity import (
     FIXED_FILES,

@@ -82,12 +82,7 @@ def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place, typed: Typed) -
     ("patched", "found"), [({"memory_megabytes": 0.0}, "MB of memory"), ({"free_megabytes": 3.0}, "3 MB free")]
 )
 def test_no_memory_and_no_disk_are_refused(
-    place: Place,
-    typed: Typed,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    patched: dict[str, float],
-    found: str,
+    place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch, command: str, patched: dict[str, float], found: str
 ) -> None:
     before = spent(place)
     for name, value in patched.items():

@@ -76,7 +76,6 @@ def here(house: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def changed(text: str, old: str, new: str, name: str) -> str:
-    """Write a file with a mistake in it, and return its name."""
     assert old in text
     Path(name).write_text(text.replace(old, new))
     return name

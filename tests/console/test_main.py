@@ -43,7 +43,6 @@ FINDING = Finding("a.yaml:3", "release", "'A B'", "lower-case letters", "rename 
 
 
 def command(name: str) -> TyperCommand:
-    """Import a command of the core."""
     return DeferredCommand(name, RegisteredName(EntryPoint(name, PLACES[name], GROUP))).command
 
 

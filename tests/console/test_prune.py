@@ -35,7 +35,6 @@ def found(place: Place, ahead: timedelta = LATER) -> dict[tuple[str, str], Holdi
 
 
 def released(place: Place, name: str, *options: str) -> Path:
-    """Run a release and return its spec."""
     spec = place.spec(name, ("epsilon: 1.0", "epsilon: 0.05"))
     said = place.type("run", str(spec), *options)
     assert said.code == 0, said.err

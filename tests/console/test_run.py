@@ -40,7 +40,6 @@ def _folder(place: Place, release: str) -> Path:
 
 
 def _charges(place: Place, release: str) -> list[str]:
-    """Return the status of each charge of a release."""
     with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
         return [
             row[0] for row in ledger.execute("select status from charges where run_key like ?", (f"{release}-%",))

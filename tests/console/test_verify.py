@@ -28,7 +28,6 @@ OTHER_ID = key_id(OTHER.public_key)
 
 @pytest.fixture(scope="module")
 def town(worlds: Worlds) -> Version:
-    """A version of one small table."""
     return worlds.published(first())
 
 

@@ -101,7 +101,6 @@ SPARSE = ("- [age, sex]", "- {columns: [age, sex], form: sparse}")
 
 
 def write(folder: Path, name: str, text: str | bytes) -> Path:
-    """Write a file and return its path."""
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
@@ -115,7 +114,6 @@ def replaced(text: str, *pairs: tuple[str, str]) -> str:
 
 
 def loaded(folder: Path, *pairs: tuple[str, str]) -> Contract:
-    """Load the sample contract with replacements."""
     return load_contract(write(folder, "people.odcs.yaml", replaced(CONTRACT, *pairs)))
 
 
@@ -143,7 +141,6 @@ def spec_findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:
 
 
 def line_of(text: str, needle: str) -> int:
-    """The line on which a text first stands."""
     return text[: text.index(needle)].count("\n") + 1
 
 

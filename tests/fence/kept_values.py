@@ -52,7 +52,6 @@ class Made(NamedTuple):
 
 
 def world_of(made: Made) -> World:
-    """Return all that is kept of a release."""
     files = {"plan": _leaves(made.plan)} | {f"charge {i}": _charged(each) for i, each in enumerate(made.charges)}
     for name in ("data", "measurements", "model"):
         for path in sorted((made.folder / name).rglob("*")):
@@ -112,7 +111,6 @@ def written(world: World) -> str:
 
 
 def read(text: str) -> World:
-    """Read a world that was written."""
     world: World = json.loads(text)
     for columns in world.values():
         for name, kept in columns.items():

@@ -304,7 +304,6 @@ def test_a_change_of_one_value_is_found_and_named(tmp_path: Path) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Write the files again."""
     VALUES.mkdir(exist_ok=True)
     for name in names or [*WORLDS, *GALLERY]:
         with TemporaryDirectory() as folder:

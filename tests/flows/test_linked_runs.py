@@ -199,10 +199,7 @@ def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
     income = values["person.income → household_income"]
     assert (income.rows, income.unfit) == (link.rows, 0)
     assert (income.unfit_to, income.clipped > 0, income.null > 0) == ("(null)", True, True)
-    assert (link.column, unit.column) == (
-        "person.household_id → household.household_id",
-        "household.household_id",
-    )
+    assert (link.column, unit.column) == ("person.household_id → household.household_id", "household.household_id")
     assert (link.unfit, link.null, unit.clipped) == (1, 1, 1)
     assert link.clipped == link.rows - 2 - look.rows > 0
     assert not look.above(Fraction(1, 100))

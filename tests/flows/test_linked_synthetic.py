@@ -40,7 +40,6 @@ RELEASE = "synthetic-households"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Town, Path]:
-    """One run of the example."""
     town = Town(tmp_path_factory.mktemp("linked"))
     town.change(SPEC, ("formats: [parquet, csv]", "formats: [parquet, csv, parts]"))
     return town, town.run(SPEC)

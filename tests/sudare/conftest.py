@@ -72,5 +72,4 @@ def made(folder: Path, prefect_home: Path) -> sudare.Workspace:
 
 @pytest.fixture(scope="session")
 def released(house: House) -> sudare.Release:
-    """A release of rows in memory."""
     return house.ws.run(house.keys("by-sex"), source=house.rows)

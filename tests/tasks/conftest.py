@@ -29,7 +29,6 @@ def version(published: Version, tmp_path: Path) -> Version:
 
 @pytest.fixture
 def guild(versions: dict[str, Version], tmp_path: Path) -> Version:
-    """A copy to spoil."""
     return versions["guild"].copy(tmp_path / "v")
 
 

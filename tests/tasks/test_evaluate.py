@@ -59,11 +59,7 @@ NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
 def found(
-    table: PrivateTable,
-    made: Path,
-    contract: Contract,
-    target: str | None = None,
-    columns: tuple[str, ...] = COLUMNS,
+    table: PrivateTable, made: Path, contract: Contract, target: str | None = None, columns: tuple[str, ...] = COLUMNS
 ) -> PrivateScores:
     return evaluate(table, made, contract, columns=columns, target=target, memory_limit="256MB")
 

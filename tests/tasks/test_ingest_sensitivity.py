@@ -54,7 +54,6 @@ def sums(
     lattices: tuple[ValueLattice | KeyColumn, ...] = LATTICES,
     cliques: tuple[tuple[str, ...], ...] = CLIQUES,
 ) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
-    """Take units in, with lattices, and open the sums of all addends by all cliques."""
     folder.mkdir()
     lines = [f"{unit},{row}" if by_ids else row for unit, rows in units.items() for row in rows]
     source = write_csv(folder, *lines, header=f"person,{HEADER}" if by_ids else HEADER)

@@ -42,7 +42,6 @@ LARGEST_PAGE = 300_000
 
 
 def stated(path: Path) -> FileStatement:
-    """A file as the manifest will state it."""
     return FileStatement(sha256=hashlib.sha256(path.read_bytes()).hexdigest(), bytes=path.stat().st_size)
 
 

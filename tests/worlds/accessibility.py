@@ -26,7 +26,6 @@ def findings(page: Page) -> list[tuple[str, str, str]]:
 
 
 def _broken(page: Page, options: str) -> list[dict[str, Any]]:
-    """Return the rules that a page breaks."""
     found: list[dict[str, Any]] = page.evaluate(f"axe.run(document, {options}).then(found => found.violations)")
     return found
 

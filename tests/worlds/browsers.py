@@ -45,7 +45,6 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def looked_at(browser: Browser, size: tuple[int, int], scheme: Scheme) -> Iterator[Page]:
-    """A page of a size, light or dark."""
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     context.set_default_timeout(LONG)
     yield context.new_page()
@@ -53,7 +52,6 @@ def looked_at(browser: Browser, size: tuple[int, int], scheme: Scheme) -> Iterat
 
 
 def found_on(page: Page, addresses: list[str]) -> list[tuple[str, str, str, str]]:
-    """Every finding, with its page."""
     found = []
     for address in addresses:
         page.goto(address)

@@ -64,7 +64,6 @@ class ModelScenario(SyntheticScenario):
 
 
 def dp_sgd() -> ModelScenario:
-    """A linear classifier by DP-SGD."""
     return ModelScenario()
 
 

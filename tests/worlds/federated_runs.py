@@ -24,7 +24,6 @@ from tests.worlds.versions import Version
 
 
 def known_of(spec: Path) -> Federation:
-    """Return what a federation spec means."""
     terms = load_federation(spec)
     return understood(terms, load_contract(terms.contract), where=str(spec))
 
@@ -44,7 +43,6 @@ class Local:
         self.known, self.answers, self.silent, self.attempts = federation, answers, silent or {}, 0
 
     def collect(self, call: Call) -> Collected:
-        """Ask the sites."""
         sent, away = {}, self.silent.get(self.attempts, set())
         self.attempts += 1
         for name, answer in self.answers.items():
@@ -74,21 +72,15 @@ class FederatedRun:
 
     @property
     def folder(self) -> Path:
-        """Where the version is."""
         return Path(self.outcome.version.folder)
 
     @property
     def version(self) -> Version:
-        """The version, with the key of its publisher."""
         return Version(self.folder, self.workspace.signer())
 
 
 def released(
-    tmp_path: Path,
-    federation: str,
-    *,
-    contract: str = CONTRACT,
-    silent: Mapping[int, set[str]] | None = None,
+    tmp_path: Path, federation: str, *, contract: str = CONTRACT, silent: Mapping[int, set[str]] | None = None
 ) -> FederatedRun:
     """Run a federation and publish its version; the coordinator's workspace is `c`, and each site has its own."""
     spec, workspace = a_coordinator(tmp_path / "c", federation=federation, contract=contract)

@@ -129,7 +129,6 @@ def open_account(workspace: Workspace, account: str, source: str, epsilon: int) 
 
 
 def ledger_of(workspace: Workspace) -> Ledger:
-    """Open a workspace's ledger."""
     return workspace.open_ledger()
 
 

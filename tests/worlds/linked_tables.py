@@ -63,7 +63,6 @@ def contract_text(
     adjacency: str = "add_remove",
     more: str = "",
 ) -> str:
-    """Write a contract of linked tables."""
     lines = ["apiVersion: v3.1.0", "kind: DataContract", "id: clinic", "name: Clinic", "version: 1.0.0"]
     lines += ["status: active", "description: {purpose: tests, limitations: none, usage: tests}"]
     lines += ["customProperties:", "  - property: privacy", "    value:", f"          unit: {unit}"]
@@ -79,14 +78,12 @@ def contract_text(
 
 
 def linked_contract(folder: Path, text: str = "") -> Contract:
-    """Read a contract of linked tables."""
     path = folder / "contract.odcs.yaml"
     path.write_text(text or contract_text())
     return load_contract(path)
 
 
 def linked_of(contract: Contract) -> LinkedTables:
-    """Return the linked tables of a contract that has them."""
     assert contract.linked is not None
     return contract.linked
 

@@ -164,11 +164,9 @@ class Still:
         self.choices: list[tuple[Sequence[Any], Any]] = []
 
     def integers(self, size: int, *, event: Any) -> NDArray[np.int64]:
-        """Return noughts."""
         return np.zeros(size, dtype=np.int64)
 
     def exponential_mechanism(self, scores: Sequence[Any], *, epsilon: Any, sensitivity: Any) -> int:
-        """Note scores and sensitivity."""
         self.choices.append((scores, sensitivity))
         return 0
 
@@ -186,7 +184,6 @@ def of_numbers(query: Query[Any], stage: DrawStage, exact: Any, other: Any) -> M
 
 
 def of_event(event: Any, change: list[int]) -> Moves:
-    """Compare changes of numbers with the moves of an event."""
     if isinstance(event, DiscreteLaplace):
         return [("L1", sum(change), sum(map(abs, event.moves)))]
     assert isinstance(event, DiscreteGaussian)

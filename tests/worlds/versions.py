@@ -32,9 +32,7 @@ class AnyScenario(Protocol):
     seeded: bool
     clock: str
 
-    def run(self, folder: Path) -> RunFacts:
-        """Make the run for real."""
-        ...
+    def run(self, folder: Path) -> RunFacts: ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,6 @@ class Version:
 
     @property
     def files(self) -> list[str]:
-        """Names of all its files."""
         return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
 
 
@@ -139,12 +136,10 @@ def digest(folder: Path) -> str:
 
 
 def named(report: VerificationReport) -> set[str]:
-    """The files that the findings name."""
     return {finding.where for finding in report.findings}
 
 
 def broken(report: VerificationReport) -> set[int]:
-    """The rules with findings."""
     return {check.rule for check in report.checks if check.findings}
 
 

@@ -57,12 +57,7 @@ from contracts.release.product import (
     repeated_names,
     unfit_name,
 )
-from contracts.release.tables.hierarchy import (
-    Hierarchy,
-    TableBins,
-    hierarchy_schema,
-    written_form,
-)
+from contracts.release.tables.hierarchy import Hierarchy, TableBins, hierarchy_schema, written_form
 
 # --- The short form for many tables, every marginal of so many columns.
 

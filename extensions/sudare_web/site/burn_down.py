@@ -86,11 +86,7 @@ def thinned(steps: Sequence[_Step]) -> list[_Step]:
 
 
 def burn_down(
-    state: AccountState,
-    steps: Sequence[BurntStep],
-    runs_out: str | None,
-    words: Mapping[str, str],
-    now: datetime,
+    state: AccountState, steps: Sequence[BurntStep], runs_out: str | None, words: Mapping[str, str], now: datetime
 ) -> svg.Drawing | None:
     """Draw what is left of an account, from its first charge to now, and on to the run that will be refused.
 
@@ -163,11 +159,7 @@ def _beside_step(slot: int, at: int, middle: float) -> str:
     return svg.text(across, down, f"{{{slot}}}", "start" if right else "end")
 
 
-def _ticks(
-    times: tuple[datetime, datetime, datetime],
-    across: tuple[float, float],
-    words: Mapping[str, str],
-) -> str:
+def _ticks(times: tuple[datetime, datetime, datetime], across: tuple[float, float], words: Mapping[str, str]) -> str:
     """Write the ends of both axes, and where now is."""
     x, y, width, height = _BOX
     began, end, now = times

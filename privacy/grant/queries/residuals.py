@@ -88,11 +88,7 @@ def residuals_digest(residuals: Sequence[Residual]) -> str:
 
 
 def noisy_residuals(
-    exact: Sequence[NDArray[np.int64]],
-    residuals: Sequence[Residual],
-    *,
-    event: DiscreteGaussian,
-    noise: NoiseSource,
+    exact: Sequence[NDArray[np.int64]], residuals: Sequence[Residual], *, event: DiscreteGaussian, noise: NoiseSource
 ) -> NDArray[np.int64]:
     """Return the residuals of exact marginals times their multipliers, with noise on every number.
 

@@ -128,13 +128,7 @@ class Journal:
         return found
 
     def prove(
-        self,
-        transaction: Transaction,
-        entries: Sequence[Entry],
-        signer: Signer,
-        *,
-        run_key: str,
-        follows: str | None,
+        self, transaction: Transaction, entries: Sequence[Entry], signer: Signer, *, run_key: str, follows: str | None
     ) -> dict[str, Any]:
         """Return the proof that `entries` are in the journal: audit paths to a checkpoint signed here and now.
 

@@ -46,12 +46,7 @@ from tasks.verification.files.table_files import OTHER_NOISE
 from tasks.verification.inclusion import JournalledRun
 from tasks.verification.outcomes import RuleFindings
 from tasks.verification.recompute.loss import NotRecomputable, recompute
-from tasks.verification.record_identity import (
-    FIXED_FILES,
-    OTHER,
-    check_file_list,
-    differences,
-)
+from tasks.verification.record_identity import FIXED_FILES, OTHER, check_file_list, differences
 from tasks.verification.refinement_replay import values_sha256
 
 UNTOLD: Final = "that sites, rounds and sums were as the coordinator signs them: no site signs what it sent"

@@ -125,12 +125,7 @@ def _options(terms: GeneratorTerms, rows_about: int, *, where: str) -> PhasedOpt
     except ValidationError as error:
         raise SpecRefused(
             [
-                Finding(
-                    where,
-                    ".".join((field, *map(str, each["loc"]))),
-                    "another value",
-                    each["msg"],
-                )
+                Finding(where, ".".join((field, *map(str, each["loc"]))), "another value", each["msg"])
                 for each in error.errors(include_input=False, include_url=False)
             ]
         ) from None
@@ -230,11 +225,7 @@ class Federation:
 
         The plan is worked out by each party, and another version may work out another: other noise, or other units.
         """
-        return {
-            "spec": self.spec.digest,
-            "contract": self.contract.digest,
-            "plan": digest(self.plan.to_json()),
-        }
+        return {"spec": self.spec.digest, "contract": self.contract.digest, "plan": digest(self.plan.to_json())}
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """Cells along each column of a table."""

@@ -19,13 +19,7 @@ from privacy.classifiers.classifier import classifier_layout
 from tasks.records.model.version_statements import ClassifierReplay
 from tasks.records.strict_json import printable
 from tasks.verification.fitted_meaning import drawn_files
-from tasks.verification.record_identity import (
-    FIXED_FILES,
-    OTHER,
-    check_forms,
-    differences,
-    read_again,
-)
+from tasks.verification.record_identity import FIXED_FILES, OTHER, check_forms, differences, read_again
 
 WEIGHTS: Final = "model/model.safetensors"
 INPUTS: Final = "model/inputs.json"

@@ -23,12 +23,7 @@ from tasks.records.draws.place_counts import PlaceCountDraw
 from tasks.records.spine.spine_fields import SpineReplay, stated_tables
 from tasks.records.spine.spine_files import PLACES_FILE
 from tasks.records.strict_json import printable
-from tasks.verification.record_identity import (
-    OTHER,
-    check_forms,
-    differences,
-    read_again,
-)
+from tasks.verification.record_identity import OTHER, check_forms, differences, read_again
 
 
 @dataclass(frozen=True)
@@ -120,11 +115,7 @@ def check_tree(tree: PlaceTree, replay: SpineReplay, meaning: SpineMeaning, wher
         for at, problem in tree_problems(meaning.product, meaning.contract, tree)
     ]
     pairs: list[tuple[str, object, object]] = [
-        (
-            "replay.levels.places",
-            str([level.places for level in replay.levels]),
-            str(list(tree.level_sizes.values())),
-        ),
+        ("replay.levels.places", str([level.places for level in replay.levels]), str(list(tree.level_sizes.values())))
     ]
     digests = {level: groups_digest(size, tree.groups(level)) for level, size in tree.level_sizes.items()}
     for place, draw in enumerate(replay.draws):

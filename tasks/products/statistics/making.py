@@ -164,10 +164,7 @@ def _counted(plan: StatisticsPlan, drawn: Iterable[Drawn]) -> dict[str, KeyCount
 class StatisticsMaking:
     """Statistics."""
 
-    steps: ClassVar[tuple[MakingStep, ...]] = (
-        MakingStep("measure", _measured),
-        MakingStep("summarize", _summarized),
-    )
+    steps: ClassVar[tuple[MakingStep, ...]] = (MakingStep("measure", _measured), MakingStep("summarize", _summarized))
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
         """Write the tables in their order, then what was drawn."""

@@ -57,11 +57,7 @@ def row_table(
 
 
 def check_published_rows(
-    table: RowTable,
-    contract: Contract,
-    parquet: bytes,
-    csv: tuple[str, bytes] | None,
-    formulas: Formulas | None,
+    table: RowTable, contract: Contract, parquet: bytes, csv: tuple[str, bytes] | None, formulas: Formulas | None
 ) -> list[Finding]:
     """Sample, shuffle and decode the rows again, and compare; check constraints on the published values themselves.
 

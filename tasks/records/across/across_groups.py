@@ -435,11 +435,7 @@ _CHANGED: Final = (
     ),
     with_fills(CONTRACT, validation_outcomes=lambda run: [], validation_leakage=lambda run: LEAKAGE),
     with_fills(UNIT, sensitivity=sensitivity),
-    with_fills(
-        GUARANTEE,
-        definition=definition,
-        conversion=lambda run: FIXED,
-    ),
+    with_fills(GUARANTEE, definition=definition, conversion=lambda run: FIXED),
     with_fills(LEDGER, draws=draws),
     with_fills(
         UNPROTECTED,
@@ -456,20 +452,13 @@ _CHANGED: Final = (
         samplers=samplers,
     ),
     with_fills(
-        UTILITY,
-        expected_error=lambda run: NONE,
-        error_against_noisy=lambda run: NONE,
-        computed_on=lambda run: NONE,
+        UTILITY, expected_error=lambda run: NONE, error_against_noisy=lambda run: NONE, computed_on=lambda run: NONE
     ),
     with_fills(
         replace(LIMITATIONS, fields=tuple(each for each in LIMITATIONS.fields if each.name != "hazards")),
         quality_warnings=quality_warnings,
     ),
-    with_fills(
-        OUTPUT,
-        row_count_origin=row_count_origin,
-        partitioning=lambda run: IN_FILES,
-    ),
+    with_fills(OUTPUT, row_count_origin=row_count_origin, partitioning=lambda run: IN_FILES),
     with_fills(REPRODUCIBILITY, reproducible=reproducible, not_reproducible=not_reproducible),
     with_fills(NOTICES, notice=notice),
     PRODUCT,

@@ -93,10 +93,7 @@ def _losers(terms: FederationTerms, contract: Contract) -> str:
     """Say whose loss is counted, and who may lose more."""
     rows = person(terms, contract)
     if terms.trust.sites_per_person == len(terms.sites):
-        return message(
-            "the loss of a person counts {rows}, as declared; who has more rows may lose more",
-            rows=rows,
-        )
+        return message("the loss of a person counts {rows}, as declared; who has more rows may lose more", rows=rows)
     return message(
         "the loss of a person counts {rows}, as declared; who has more rows, or rows at more sites, may lose more",
         rows=rows,

@@ -35,11 +35,7 @@ REQUIRED: Final = {
 }
 TIERS: Final = {
     2: ("dp_flavor.name", "privacy_loss.privacy_unit", "model.model_name"),
-    3: (
-        "model.actors",
-        "implementation.pre_processing_eda_hyperparameter_tuning",
-        "implementation.justification",
-    ),
+    3: ("model.actors", "implementation.pre_processing_eda_hyperparameter_tuning", "implementation.justification"),
 }
 _WIDTH: Final = 110
 _MOST_DRAWS: Final = 12

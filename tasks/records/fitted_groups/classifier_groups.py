@@ -76,10 +76,7 @@ def guarantees(run: Run) -> dict[str, Any]:
             "delta": atto_to_text(request.delta),
             "bounds": message("all weights and biases together; this is what the account is charged"),
         },
-        "per_parameter": {
-            "epsilon": NONE if alone is None else alone,
-            "bounds": trainer(plan.generator).summary,
-        },
+        "per_parameter": {"epsilon": NONE if alone is None else alone, "bounds": trainer(plan.generator).summary},
     }
 
 

@@ -241,10 +241,7 @@ def _losses_rule(calculus: Calculus) -> str:
 
 def native(run: Run) -> dict[str, Any]:
     """Give the loss in the account's own units."""
-    return {
-        "calculus": run.facts.account.terms.calculus.to_json(),
-        "loss": pico_to_text(run.facts.charge.amount),
-    }
+    return {"calculus": run.facts.account.terms.calculus.to_json(), "loss": pico_to_text(run.facts.charge.amount)}
 
 
 def second_accountant(run: Run) -> dict[str, Any] | None:
@@ -433,11 +430,7 @@ LEDGER = FieldGroup(
         ),
         public("after", "What it had lost after.", lambda run: pico_to_text(taken(run)["after"])),
         public("left", "What was left.", lambda run: pico_to_text(run.facts.account.cap - taken(run)["after"])),
-        public(
-            "account_epsilon",
-            "Cap and loss of the account as epsilon, after this release.",
-            account_epsilon,
-        ),
+        public("account_epsilon", "Cap and loss of the account as epsilon, after this release.", account_epsilon),
         public("other_charges", "Charges before this one; those of failed runs stay.", other_charges),
         public("also_charged", "Other accounts of these people, for other time blocks; charged too.", also_charged),
         public("refresh_rule", "When a new account is opened for the same people.", refresh_rule),
@@ -494,11 +487,7 @@ NOISE = FieldGroup(
     "noise",
     "Mechanism and noise",
     (
-        public(
-            "mechanism",
-            "How noise is added.",
-            lambda run: MECHANISMS[run.facts.tables_plan.mechanism],
-        ),
+        public("mechanism", "How noise is added.", lambda run: MECHANISMS[run.facts.tables_plan.mechanism]),
         public("mechanism_choice", "Who chose it, and the error that is expected of each kind of noise.", choice),
         public("samplers", "How the noise is sampled.", samplers),
         public("entropy", "Where its randomness comes from.", entropy),

@@ -241,11 +241,7 @@ OUTPUT = FieldGroup(
     "Output",
     (
         public("files", "Data files with digest, size and columns.", data_files),
-        public(
-            "row_count_origin",
-            "Where the number of rows comes from.",
-            row_count_origin,
-        ),
+        public("row_count_origin", "Where the number of rows comes from.", row_count_origin),
         public("formats", "Formats that were asked for.", lambda run: list(run.facts.spec.publish.formats)),
         public("formulas", "How CSV files write labels that a spreadsheet would run.", _formulas),
         public("labels", "What stands beside labels in the data files.", _labels),

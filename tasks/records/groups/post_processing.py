@@ -113,10 +113,9 @@ CHOICE: dict[tuple[str, str], str] = {
     ("lambda", "auto"): message(
         "lambda has the least error that is expected from the noisy values (parametric bootstrap)"
     ),
-    (
-        "lambda",
-        "sparsity",
-    ): message("lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values"),
+    ("lambda", "sparsity"): message(
+        "lambda leaves the share of nonzero cells that the spec asks for, in the refined noisy values"
+    ),
     ("method", "auto"): message(
         "the method has the least error that is expected from the noisy values, of those listed"
     ),

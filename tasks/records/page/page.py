@@ -211,11 +211,7 @@ def public_pages(explanation: RecordExplanation, views: Views) -> dict[str, byte
     return {page_name(code): render_page(explanation, views, code).encode() for code in languages()}
 
 
-def render_page(
-    explanation: RecordExplanation,
-    views: Views,
-    code: str = ENGLISH,
-) -> str:
+def render_page(explanation: RecordExplanation, views: Views, code: str = ENGLISH) -> str:
     """Render a record as a page.
 
     Args:

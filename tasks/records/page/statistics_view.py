@@ -61,11 +61,7 @@ TOO_SMALL: Final = message("suppressed")
 
 
 def number_facts(
-    data: pa.Table,
-    near: NDArray[Any],
-    impossible: NDArray[Any],
-    weight: SurveyWeight | None,
-    contract: Contract,
+    data: pa.Table, near: NDArray[Any], impossible: NDArray[Any], weight: SurveyWeight | None, contract: Contract
 ) -> list[tuple[str, str]]:
     """Return all that is told in short of a published table; arguments as of `table_facts`."""
     gone, refined = (

@@ -22,10 +22,10 @@ READABLE_FILES: dict[str, str] = {
     "parquet": message("the Parquet files can be read to their last rows"),
 }
 PARTLY_READ: dict[str, str] = {
-    "csv": message("the file is CSV, well-formed to its last row, and in UTF-8 in the columns that are read"),
+    "csv": message("the file is CSV, well-formed to its last row, and in UTF-8 in the columns that are read")
 }
 PARTLY_READ_FILES: dict[str, str] = {
-    "csv": message("the files are CSV, well-formed to their last rows, and in UTF-8 in the columns that are read"),
+    "csv": message("the files are CSV, well-formed to their last rows, and in UTF-8 in the columns that are read")
 }
 
 

@@ -8,11 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-_TELEMETRY_OFF = {
-    "DO_NOT_TRACK": "1",
-    "GX_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-}
+_TELEMETRY_OFF = {"DO_NOT_TRACK": "1", "GX_ANALYTICS_ENABLED": "false", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
 
 
 def is_workspace_configured() -> bool:

@@ -310,10 +310,7 @@ def check_shapes(
 
 
 def _shape(
-    files: OpenFiles,
-    file: DataFileStatement,
-    stated: dict[str, DataFileStatement],
-    findings: list[Finding],
+    files: OpenFiles, file: DataFileStatement, stated: dict[str, DataFileStatement], findings: list[Finding]
 ) -> _Shape | None:
     """Return rows and columns of a file; None where it cannot be read, which is a finding of its own."""
     name = file.path

@@ -563,10 +563,7 @@ def _read_parameter_counts(document: Mapping[str, Any]) -> tuple[int, int, int]:
     count = sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
     if kind == "parameters":
         return count, 1, 0
-    epochs, checkpoints = (
-        _require_whole(document["epochs"], 10**5),
-        _require_whole(document["checkpoints"], 10**5),
-    )
+    epochs, checkpoints = (_require_whole(document["epochs"], 10**5), _require_whole(document["checkpoints"], 10**5))
     if epochs % checkpoints:
         raise ValueError("epochs that are no multiple of the checkpoints")
     return count, checkpoints, epochs // checkpoints

@@ -76,11 +76,7 @@ class PublishedDraws:
     """
 
     def __init__(
-        self,
-        replay: FittedReplay,
-        events: Sequence[PrivacyEvent],
-        values: PublishedValues,
-        meaning: FittedMeaning,
+        self, replay: FittedReplay, events: Sequence[PrivacyEvent], values: PublishedValues, meaning: FittedMeaning
     ) -> None:
         self._draws, self._events, self._values = replay.draws, events, values
         self._relation = Relation(meaning.contract.adjacency, meaning.contract.unit.max_rows_per_unit)

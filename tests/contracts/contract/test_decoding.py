@@ -194,11 +194,7 @@ def test_each_logical_type_has_its_published_type(tmp_path: Path) -> None:
     )
     assert {
         name: str(arrow_array(each).type) for name, each in decoded.items() if name in ("low", "price", "begin")
-    } == {
-        "low": "int64",
-        "price": "double",
-        "begin": "date32[day]",
-    }
+    } == {"low": "int64", "price": "double", "begin": "date32[day]"}
     assert set((decoded["price"].numbers[~decoded["price"].missing] % 1).tolist()) == {0}
     days = decoded["begin"].numbers[~decoded["begin"].missing] + date(1970, 1, 1).toordinal()
     assert date(2024, 1, 15) <= date.fromordinal(int(days.min()))

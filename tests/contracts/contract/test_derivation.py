@@ -129,10 +129,7 @@ def test_another_reduction_is_a_change_of_the_contract(tmp_path: Path) -> None:
     )
     [change] = compare(before, after).changes
     assert (change.field, change.effect) == ("columns.income.derived", "account")
-    assert (change.old, change.new) == (
-        "sum of person.earned",
-        "sum of person.earned with {'work': ('yes',)}",
-    )
+    assert (change.old, change.new) == ("sum of person.earned", "sum of person.earned with {'work': ('yes',)}")
 
 
 def test_a_forged_derivation_is_no_contract(tmp_path: Path) -> None:

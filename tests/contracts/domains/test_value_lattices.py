@@ -52,7 +52,6 @@ def lattice_of(a_column: Column, low: str, high: str, step: str) -> ValueLattice
 
 
 def offsets_of(a_column: Column, lattice: ValueLattice, values: pl.Series) -> list[int]:
-    """What stands in a snapshot for each value."""
     with connected() as connection:
         connection.register("delivered", pl.DataFrame({a_column.name: values}).to_arrow())
         contract = contract_of(a_column)

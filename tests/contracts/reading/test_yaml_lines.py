@@ -32,7 +32,6 @@ deep:
 
 @pytest.fixture
 def document(tmp_path: Path) -> Document:
-    """The sample, read."""
     return located(write(tmp_path, "sample.yaml", TEXT), refusal=SpecRefused)
 
 

@@ -28,7 +28,6 @@ AGE = ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=Tr
 
 
 def product_of(*statistics: Any, **table: Any) -> StatisticsProduct:
-    """Read a product of one table."""
     written = {"by": ["ward"], "of": list(statistics), **table}
     return StatisticsProduct.model_validate({"kind": "statistics", "tables": [written]})
 

@@ -87,11 +87,7 @@ def test_every_minimum_frequency_can_be_written(tmp_path: Path, written: str) ->
 
 
 def test_a_sparse_table_has_no_minimum_frequency(tmp_path: Path) -> None:
-    text = replaced(
-        SPEC,
-        SPARSE,
-        (f"refine: {REFINE}", "minimum_frequency: {k: 3, t: 1}"),
-    )
+    text = replaced(SPEC, SPARSE, (f"refine: {REFINE}", "minimum_frequency: {k: 3, t: 1}"))
     (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
     assert finding.field == "product.minimum_frequency"
     assert "the rule for dense tables only" in finding.allowed
@@ -224,18 +220,8 @@ MISTAKES = [
     ("lambda: 0.1", "lambda: -0.1", "refine.lambda", "auto chooses it from the noisy values"),
     (REFINE, "auto", "product.refine", "write {method: auto}"),
     (REFINE, "", "product.refine", "a mapping of keys: method, lambda"),
-    (
-        f"refine: {REFINE}",
-        "minimum_frequency: 10",
-        "minimum_frequency",
-        "keys: k, t, at_most",
-    ),
-    (
-        f"refine: {REFINE}",
-        "total: exact",
-        "product.total",
-        "write noisy, or invariant where",
-    ),
+    (f"refine: {REFINE}", "minimum_frequency: 10", "minimum_frequency", "keys: k, t, at_most"),
+    (f"refine: {REFINE}", "total: exact", "product.total", "write noisy, or invariant where"),
     ("lambda: 0.1", "lambda: automatic", "refine.lambda", "a number from 0 to below 1, or auto"),
     ("lambda: 0.1", "lambda: Auto", "refine.lambda", "write 'auto' instead of 'Auto'"),
     ("lambda: 0.1", "lambda: nan", "refine.lambda", "a number from 0 to below 1, or auto"),

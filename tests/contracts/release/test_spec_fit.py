@@ -113,11 +113,7 @@ def test_a_sparse_table_has_no_hierarchy(tmp_path: Path) -> None:
 
 def test_every_method_that_a_sparse_table_takes_fits(tmp_path: Path) -> None:
     for refine in ("{method: none}", "{method: simplex}", "{method: negative_l2, lambda: auto}"):
-        text = replaced(
-            SPEC,
-            SPARSE,
-            (REFINE, refine),
-        )
+        text = replaced(SPEC, SPARSE, (REFINE, refine))
         assert check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path)) == []
 
 

@@ -125,7 +125,6 @@ def test_a_lattice_is_the_same_in_every_form(stays: Contract) -> None:
 
 
 def refusal(*statistics: Any) -> str:
-    """Return what a reader says."""
     with pytest.raises(ValidationError) as caught:
         product_of(*statistics)
     return str(caught.value)

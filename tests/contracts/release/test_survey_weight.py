@@ -30,7 +30,6 @@ AGE = ValueLattice("age", Decimal(0), Decimal(99), Decimal(1), counts_missing=Tr
 
 
 def product_of(weight: Any, *statistics: Any) -> StatisticsProduct:
-    """Read a product of one table."""
     table = {"by": ["ward"], "of": list(statistics) or ["count"], "survey_weight": weight}
     return StatisticsProduct.model_validate({"kind": "statistics", "tables": [table]})
 

@@ -81,7 +81,6 @@ def encoded(a_column: Column, values: pl.Series) -> list[int]:
 
 
 def texts(*values: str | None) -> pl.Series:
-    """A VARCHAR column."""
     return pl.Series("x", values, dtype=pl.String)
 
 

@@ -38,7 +38,6 @@ class Place:
 
     @property
     def root(self) -> Path:
-        """The workspace."""
         return self.folder / "work"
 
     @property

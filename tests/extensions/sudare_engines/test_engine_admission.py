@@ -41,13 +41,7 @@ def test_what_asks_for_counts_of_cells_is_counted_in_an_engine(tmp_path: Path, p
     assert read_request(written(tmp_path, product)).spec.source.engine == "spark"
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "{by: [sex], keys: private, of: [count]}",
-        "{by: [since], of: [{distinct: sex}]}",
-    ],
-)
+@pytest.mark.parametrize("table", ["{by: [sex], keys: private, of: [count]}", "{by: [since], of: [{distinct: sex}]}"])
 def test_texts_that_nobody_declared_are_read_here_alone(tmp_path: Path, table: str) -> None:
     """A selection of keys needs the texts themselves, which no engine sends."""
     spec = written(tmp_path, f"{{kind: statistics, tables: [{table}]}}")

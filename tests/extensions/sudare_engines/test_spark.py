@@ -69,7 +69,6 @@ def contract(folder: Path) -> Contract:
 
 @pytest.fixture(scope="module")
 def staged_table(spark: SparkSettings, folder: Path, source: Source, contract: Contract) -> Iterator[PrivateTable]:
-    """The people, staged in Spark."""
     table = ingest_in_engine(source, contract, folder=folder / "engine", key=KEY, settings=spark)
     yield table
     assert table.engine is not None
@@ -197,7 +196,6 @@ def test_a_release_counted_by_spark_is_published_and_verifies(
 
 
 def ledger_of(folder: Path) -> Ledger:
-    """A ledger with an account for the people."""
     ledger = Ledger(f"sqlite:///{folder}/ledger.sqlite", draws=folder / "draws")
     ledger.open_account(terms(epsilon=9, unit="person"))
     bind(ledger, "2024")

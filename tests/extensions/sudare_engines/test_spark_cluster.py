@@ -87,10 +87,7 @@ def places(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
         server = stack.enter_context(connect_server(folder / "connect", PYTHON, token=SECRET, java=java))
         port = stack.enter_context(tls_front(server.port, certificate=paths.certificate, key=paths.key))
         connect = SparkSettings(PYTHON, f"sc://127.0.0.1:{port}", credentials="server", certificate=paths.authority)
-        yield {
-            "cluster": Elsewhere(cluster_settings(cluster), cluster),
-            "connect": Elsewhere(connect, server),
-        }
+        yield {"cluster": Elsewhere(cluster_settings(cluster), cluster), "connect": Elsewhere(connect, server)}
 
 
 @pytest.fixture(scope="module")

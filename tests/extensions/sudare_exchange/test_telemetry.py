@@ -39,7 +39,6 @@ class Receiver:
 
     @property
     def spans(self) -> list[Span]:
-        """The spans of the last request."""
         [resource] = ExportTraceServiceRequest.FromString(self.bodies[-1]).resource_spans
         return [span for scope in resource.scope_spans for span in scope.spans]
 

@@ -26,7 +26,6 @@ class RunningWitness:
 
     @property
     def line(self) -> str:
-        """Its line in a policy."""
         return f"witness {self.name} {self.key} {self.url}"
 
 

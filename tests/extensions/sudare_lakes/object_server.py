@@ -39,12 +39,10 @@ class ObjectServer:
         return f"s3+http://localhost:{self._server.port}/{name}"
 
     def put(self, address: str, content: bytes) -> None:
-        """Write an object."""
         bucket, _, key = address.split("/", 3)[3].partition("/")
         self.client.put_object(Bucket=bucket, Key=key, Body=content)
 
     def delete(self, address: str) -> None:
-        """Remove an object."""
         bucket, _, key = address.split("/", 3)[3].partition("/")
         self.client.delete_object(Bucket=bucket, Key=key)
 
@@ -58,7 +56,6 @@ class ObjectServer:
         self.fails: Callable[[int], str | None] = lambda number: None
 
     def close(self) -> None:
-        """Stop the server."""
         self._server.shutdown()
 
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:

@@ -182,8 +182,6 @@ def _of_delta(lake: Lake) -> dict[str, Callable[[], str]]:
 
 
 def _of_iceberg(lake: Lake) -> dict[str, Callable[[], str]]:
-    """All of it done by pyiceberg."""
-
     def expired() -> str:
         first = lake.commits()[0][0]
         lake.table.maintenance.expire_snapshots().by_id(first).commit()

@@ -53,7 +53,6 @@ class Lake:
 
 
 def delta(server: ObjectServer, folder: Path, key: str = "lake/people") -> Lake:
-    """A table that deltalake wrote."""
     bucket = server.bucket()
     endpoint, _, name = bucket.removeprefix("s3+").rpartition("/")
     options = {
@@ -299,7 +298,6 @@ def test_addresses_that_cannot_be_read_are_refused(path: str, found: str) -> Non
 
 
 def copy_into(server: ObjectServer, folder: Path, address: str) -> None:
-    """Copy a folder below a prefix."""
     for path in folder.rglob("*"):
         if path.is_file():
             server.put(f"{address}/{path.relative_to(folder).as_posix()}", path.read_bytes())

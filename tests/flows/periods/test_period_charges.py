@@ -41,10 +41,7 @@ def _charged(place: Periodic, *, supersede: bool = False) -> PrivateTable:
     """Charge the period and stop, as a killed process does: its snapshot stays."""
     request = read_request(place.spec, place.workspace, PERIOD)
     name = run_name(request.spec.release, request.spec.digest)
-    with (
-        closing(place.ledger()) as ledger,
-        hold(place.workspace.runs, name, keep_snapshot=False) as run,
-    ):
+    with closing(place.ledger()) as ledger, hold(place.workspace.runs, name, keep_snapshot=False) as run:
         table = intake(run, request, place.workspace, supersede=supersede)
         with run.charge_seen(ledger, run_key(request.spec, request.contract, table)):
             charge(ledger, request.spec, request.contract, request.plan, table)
@@ -56,10 +53,7 @@ def _asked(place: Periodic, *, supersede: bool = False) -> RunFolder:
     """Take the period in again, as cron, watch and backfill do without being asked to supersede."""
     request = read_request(place.spec, place.workspace, PERIOD)
     name = run_name(request.spec.release, request.spec.digest)
-    with (
-        hold(place.workspace.runs, name, keep_snapshot=False) as run,
-        attempt_noted(request, place.workspace, run),
-    ):
+    with hold(place.workspace.runs, name, keep_snapshot=False) as run, attempt_noted(request, place.workspace, run):
         assert settled(request, place.workspace, run, supersede=supersede) is None
         try:
             intake(run, request, place.workspace, supersede=supersede)

@@ -42,10 +42,7 @@ def _attempt(place: Periodic, period: str) -> None:
     """Take the rows of a period in, and keep a note of how that ends."""
     request = read_request(place.spec, place.workspace, period)
     name = run_name(request.spec.release, request.spec.digest)
-    with (
-        hold(place.workspace.runs, name, keep_snapshot=False) as run,
-        attempt_noted(request, place.workspace, run),
-    ):
+    with hold(place.workspace.runs, name, keep_snapshot=False) as run, attempt_noted(request, place.workspace, run):
         intake(run, request, place.workspace)
 
 

@@ -66,7 +66,6 @@ class Running:
         self.run(*PREFECT, "event", "emit", "sudare.partition.arrived", *where)
 
     def told(self, kind: str) -> Any:
-        """Return what Prefect keeps of a kind."""
         url = f"{self.environment['PREFECT_API_URL']}/{kind}/filter"
         headers = {
             "Content-Type": "application/json",

@@ -20,11 +20,7 @@ SEXES = ["F", "M", "M", "F", "M", "", "F", "M"]
 
 
 @pytest.mark.parametrize(
-    "asked",
-    [
-        {},
-        {"bins": {"age": "0..99 at 20, 60", "sex": {"known": ["F", "M"], "not": ["(null)"]}}},
-    ],
+    "asked", [{}, {"bins": {"age": "0..99 at 20, 60", "sex": {"known": ["F", "M"], "not": ["(null)"]}}}]
 )
 @pytest.mark.parametrize("more", [0, 1])
 def test_exact_counts_have_no_error(tmp_path: Path, asked: dict[str, object], more: int) -> None:

@@ -122,7 +122,6 @@ def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_
 
 
 def other_of(tmp_path: Path) -> Workspace:
-    """The workspace of a second east."""
     return Workspace.open(tmp_path / "other")
 
 

@@ -128,7 +128,6 @@ def killed(process: subprocess.Popen[bytes], folder: Path, *, when: Callable[[],
 
 
 def said(folder: Path) -> str:
-    """What a party said."""
     return (folder / "said.log").read_text()
 
 
@@ -144,7 +143,6 @@ def of_flower(folder: Path) -> dict[int, str]:
 
 
 def command(process: int) -> str:
-    """What a process was called with."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:

@@ -46,12 +46,10 @@ class PostgresServer:
                 connection.execute(statement.encode())
 
     def rows(self, database: str, query: str) -> Sequence[tuple[Any, ...]]:
-        """Return what a query finds."""
         with self.connect(database) as connection:
             return connection.execute(query.encode()).fetchall()
 
     def address(self, database: str) -> str:
-        """Return the address of a database as a spec writes it."""
         return f"postgresql:///{database}?host={self.socket}&port={self.port}"
 
     def source(self, database: str, table: str = "people", **more: Any) -> Source:

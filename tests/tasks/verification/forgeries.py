@@ -33,7 +33,6 @@ def claim(epsilon: int) -> Change:
 
 
 def amounts(**changed: int) -> Change:
-    """State other amounts."""
     return replay(lambda r: r.update(changed))
 
 
@@ -118,7 +117,6 @@ def calculus(**stated: Any) -> tuple[Change, Change]:
 
 
 def in_copy(before: str, after: str) -> Callable[[Path], object]:
-    """Change a line of a CSV copy."""
     return rewritten("data/hired.csv", before.encode(), after.encode())
 
 
@@ -250,10 +248,7 @@ FORGERIES = {
     "a draw is entered for less than its event costs": Forgery(
         {7},
         both(drawn(1, cost=5), amounts(amount=525_000_000_005, after=525_000_000_005)),
-        both(
-            cost_of_second(5),
-            taken(amount=525_000_000_005, after=525_000_000_005),
-        ),
+        both(cost_of_second(5), taken(amount=525_000_000_005, after=525_000_000_005)),
         says="recomputed from the event",
     ),
     "the loss is infinite in the account's calculus": Forgery(
@@ -261,11 +256,7 @@ FORGERIES = {
     ),
     "the account's calculus is not a known one": Forgery({7}, *calculus(kind="free"), says="kind pure"),
     "the claim has no delta, and Gaussian noise needs one": Forgery(
-        {7},
-        replay(lambda r: r["claim"].update(delta=0)),
-        in_charge(delta=0),
-        of="guild",
-        says="an infinite loss",
+        {7}, replay(lambda r: r["claim"].update(delta=0)), in_charge(delta=0), of="guild", says="an infinite loss"
     ),
     "the spec's charge is not a number": Forgery(
         {7}, replay(lambda r: r["charge"].update(epsilon="lots")), says="'lots'"
@@ -337,10 +328,7 @@ FORGERIES = {
         {9}, table(method="none"), of="extract", says="method"
     ),
     "the estimated error of a candidate method is left out": Forgery(
-        {9},
-        replay(lambda r: r["tables"][0]["estimated_rmse"].pop("simplex")),
-        of="extract",
-        says="simplex",
+        {9}, replay(lambda r: r["tables"][0]["estimated_rmse"].pop("simplex")), of="extract", says="simplex"
     ),
     "the product names a lambda, and the table has another": Forgery(
         {5}, product(lambda p: p["refine"].update(lambda_="0.25")), of="chosen", says="tables[0].lambda"

@@ -158,7 +158,6 @@ def proof_head(proof: Json) -> TreeHead:
 
 
 def with_head(proof: Json, signer: Signer, **changed: Any) -> None:
-    """Change what the checkpoint of a proof says, and sign it."""
     proof["checkpoint"] = signer.note(replace(proof_head(proof), **changed).text).to_bytes().decode()
 
 
@@ -258,8 +257,6 @@ def replay(change: Change) -> Change:
 
 
 def both(*changes: Change) -> Change:
-    """Make one change after the other."""
-
     def change(value: Any) -> None:
         for one in changes:
             one(value)

@@ -31,9 +31,7 @@ def record_of(**changed: Any) -> dict[str, Any]:
             "software": {"packages": {"sudare": given["version"]}},
             "source": None if given["format"] is None else {"format": given["format"]},
         },
-        "replay": {
-            "contract": {"unit": {"kind": given["unit"]}, "columns": [{"domain": {"kind": given["kind"]}}]},
-        },
+        "replay": {"contract": {"unit": {"kind": given["unit"]}, "columns": [{"domain": {"kind": given["kind"]}}]}},
     }
 
 

@@ -83,15 +83,9 @@ def test_nothing_public_tells_more_than_the_hour(guild: Version) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            lambda v: v["record"]["auditor"].update({"identity.started": "2027-01-01T00:00:00Z"}),
-            "commitment",
-        ),
+        (lambda v: v["record"]["auditor"].update({"identity.started": "2027-01-01T00:00:00Z"}), "commitment"),
         (lambda v: v.update(salt="0" * 64), "auditor_commitment"),
-        (
-            lambda v: v["record"]["replay"]["claim"].update(epsilon=1),
-            "replay.claim.epsilon",
-        ),
+        (lambda v: v["record"]["replay"]["claim"].update(epsilon=1), "replay.claim.epsilon"),
         (lambda v: v["record"].pop("files"), "files"),
         (lambda v: v["record"]["declarations"]["about"].clear(), "declarations.about"),
         (lambda v: v.update(version=9), "version"),

@@ -146,7 +146,6 @@ def changed(value: Any) -> Any:
 
 
 def at(record: Json, path: Path_, change: Callable[[Any], Any]) -> Json:
-    """Change one leaf."""
     edited = copy.deepcopy(record)
     place: Any = edited
     for step in path[:-1]:

@@ -38,7 +38,6 @@ from tests.worlds.versions import Worlds, broken
 
 
 def table(place: int, change: Change) -> Change:
-    """Change what the product asks for in a table."""
     return replay(lambda r: change(r["product"]["tables"][place]))
 
 
@@ -109,7 +108,6 @@ CLIPS = {
 
 
 def weight(place: int, **changed: object) -> Change:
-    """State another weight of a draw."""
     return lambda record: draw_of(record, place)["addends"]["weight"].update(changed)
 
 
@@ -173,8 +171,7 @@ DISTINCT = {
     "units of a column": Forgery({6}, drawn(PEOPLE, "addends", column="ward")),
     "cells that nobody declared": Forgery({6}, drawn(PEOPLE, "addends", declared_cells=False)),
     "a lattice": Forgery(
-        {6},
-        drawn(FLOORS, addends={"column": "floor", "low": "0", "high": "9", "step": "1", "counts_missing": True}),
+        {6}, drawn(FLOORS, addends={"column": "floor", "low": "0", "high": "9", "step": "1", "counts_missing": True})
     ),
 }
 

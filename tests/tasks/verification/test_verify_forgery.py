@@ -115,11 +115,7 @@ def rewrite_refinement(version: Version) -> None:
         value["replay"]["draws"][0]["sha256"] = drawn
         value["replay"]["tables"][0]["sha256"] = table
 
-    forge(
-        version,
-        record=record,
-        journal=lambda entries: of_kind(entries, "noise_drawn").update(sha256=drawn),
-    )
+    forge(version, record=record, journal=lambda entries: of_kind(entries, "noise_drawn").update(sha256=drawn))
 
 
 def spoil_proof(version: Version, change: Change) -> set[str]:

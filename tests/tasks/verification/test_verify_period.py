@@ -32,16 +32,8 @@ def nothing(_: Any) -> None:
 
 
 FORGERIES: dict[str, tuple[Change, Change, set[int]]] = {
-    "the charge is for another quarter than its account's": (
-        nothing,
-        charged(days="2024-Q2", block="2024-Q2"),
-        {7},
-    ),
-    "record and charge name a quarter that nobody paid for": (
-        nothing,
-        charged(days="2024-Q2", block="2024-Q2"),
-        {7},
-    ),
+    "the charge is for another quarter than its account's": (nothing, charged(days="2024-Q2", block="2024-Q2"), {7}),
+    "record and charge name a quarter that nobody paid for": (nothing, charged(days="2024-Q2", block="2024-Q2"), {7}),
     "the charge is for more days than its account's": (
         nothing,
         charged(days="2024-01-01..2024-05-01", block="2024-01-01..2024-05-01"),

@@ -258,11 +258,7 @@ class _Tables:
         self.refined += self.earlier.findings
 
     def measured(
-        self,
-        name: str,
-        draw: DrawStatement,
-        event: CountNoise,
-        cells: Cells | None = None,
+        self, name: str, draw: DrawStatement, event: CountNoise, cells: Cells | None = None
     ) -> NDArray[np.int64] | None:
         """Check one file of measurements; return its noisy values if they are those that were entered."""
         cells = self._contract if cells is None else cells

@@ -80,7 +80,6 @@ def _refuse_a_run(workspace: Workspace) -> None:
 
 @pytest.fixture(scope="session")
 def site(shown: Shown) -> Iterator[Site]:
-    """The site's parts."""
     made = make_site(shown.workspace)
     yield made
     made.verifications.close()

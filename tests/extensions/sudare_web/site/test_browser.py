@@ -223,12 +223,7 @@ def test_both_beliefs_stand_below_each_other_on_a_phone(browser: Browser, shown:
     ("first", "size", "scheme", "language"), [(0, PHONE, "light", "en"), (1, DESK, "dark", OTHER)]
 )
 def test_no_page_of_the_site_has_findings(
-    browser: Browser,
-    served: Served,
-    first: int,
-    size: tuple[int, int],
-    scheme: Scheme,
-    language: str,
+    browser: Browser, served: Served, first: int, size: tuple[int, int], scheme: Scheme, language: str
 ) -> None:
     """Every other page each; without the record in its frame, whose own page is looked at above."""
     with looked_at(browser, size, scheme) as page:
@@ -238,11 +233,7 @@ def test_no_page_of_the_site_has_findings(
 @pytest.mark.long
 @pytest.mark.parametrize(("size", "scheme", "language"), WAYS)
 def test_every_page_has_no_findings_in_every_pair_of_ways(
-    browser: Browser,
-    served: Served,
-    size: tuple[int, int],
-    scheme: Scheme,
-    language: str,
+    browser: Browser, served: Served, size: tuple[int, int], scheme: Scheme, language: str
 ) -> None:
     """Small and large, light and dark, in both languages."""
     with looked_at(browser, size, scheme) as page:

@@ -17,13 +17,7 @@ from sudare_web.studio.files import FileText
 from sudare_web.studio.outlook import look
 from tasks.storage.workspace.settings import Workspace
 
-READERS = (
-    "tasks.ingest",
-    "tasks.storage.snapshot",
-    "sudare_engines",
-    "tasks.storage.duckdb_session",
-    "duckdb",
-)
+READERS = ("tasks.ingest", "tasks.storage.snapshot", "sudare_engines", "tasks.storage.duckdb_session", "duckdb")
 WATCHED = """
 import json, sys
 opened = []

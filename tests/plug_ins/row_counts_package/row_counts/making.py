@@ -70,15 +70,12 @@ class RowCountsKind:
     def planned_again(
         self, spec: ReleaseSpec, contract: Contract, plan: Plan, noise_epsilon: int | None
     ) -> tuple[ReleaseSpec, Plan]:
-        """Return the plan as it is."""
         return spec, plan
 
     def needs(self, plan: RowCountsPlan) -> Needs:
-        """Next to nothing."""
         return Needs(1.0, 1.0, ("product",))
 
     def write_files(self, facts: RunFacts, folder: Path, *, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
-        """Write the counts."""
         (drawn,) = facts.measurements
         width = half_width(drawn.event, 0.95)
         return (write_measurement(drawn, "rows", width, facts.contract, folder, marks=marks),)
@@ -92,17 +89,13 @@ class RowCountsView:
     """What the console shows of it."""
 
     def plan_object(self, spec: ReleaseSpec, plan: RowCountsPlan) -> dict[str, Any]:
-        """Return the column."""
         return {"column": plan.column, "megabytes": 450, "seconds": 6.0}
 
     def noise_words(self, payload: dict[str, Any]) -> str:
-        """Name the noise."""
         return " (laplace noise)"
 
     def plan_facts(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
-        """Name the column."""
         return [("counts", f"of rows by {payload['column']}")]
 
     def print_draws(self, console: Console, payload: dict[str, Any]) -> None:
-        """Print the one draw."""
         console.print(f"1 draw: {payload['column']}")

@@ -17,5 +17,4 @@ class RowCountsProduct(ProductSpec):
     reads_rows: ClassVar[bool] = False
 
     def names(self, contract: Contract) -> tuple[str, ...]:
-        """Return the column."""
         return (self.by,)

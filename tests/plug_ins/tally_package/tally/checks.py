@@ -72,7 +72,6 @@ class TallyChecks(DrawChecks[TallyDraw, TallyQuery]):
         return values, wrong
 
     def matching(self, query: TallyQuery, draw: TallyDraw, values: PublishedValues) -> TallyQuery:
-        """Compare the column."""
         if draw.clique != query.clique:
             raise OtherDraw(f"draw {draw.key!r}: a tally of another column was asked for")
         return query

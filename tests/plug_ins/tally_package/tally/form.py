@@ -38,13 +38,11 @@ class TallyForm(DrawForm[Tally, TallyDraw]):
     noise_on = "tallies"
 
     def files(self, drawn: Sequence[Tally], numbers: Mapping[str, int]) -> dict[str, str]:
-        """Name a file for each."""
         return {each.key: f"{MEASUREMENTS}/{numbers[each.key]:04d}-tally.parquet" for each in drawn}
 
     def write(
         self, drawn: Sequence[Tally], facts: RunFacts, folder: Path, *, marks: Mapping[str, str]
     ) -> Iterator[WrittenFile]:
-        """Write each."""
         for each in drawn:
             (path,) = self.files([each], {each.key: each.number}).values()
             table = pa.Table.from_arrays([pa.array([each.value])], schema=SCHEMA.with_metadata(dict(marks)))
@@ -52,15 +50,12 @@ class TallyForm(DrawForm[Tally, TallyDraw]):
             yield written(folder, path, each.key, self.role, 1, (("tally", "int64"),))
 
     def stated(self, released: Tally, key: str) -> dict[str, Any]:
-        """Return column and cell."""
         return {"clique": [released.column], "shape": [1], "cell": released.cell}
 
     def described(self, released: Tally, key: str) -> dict[str, Any]:
-        """Describe the draw."""
         return {"what": "tally", "columns": [released.column], "cells": 1, "noise": noise_words(released.event)}
 
     def measured(self, released: Tally) -> dict[str, Any]:
-        """Describe what is published."""
         return {"columns": released.column, "cells": 1}
 
     def sensitivities(self, drawn: Sequence[Tally]) -> list[dict[str, Any]]:

@@ -29,7 +29,6 @@ class Tallied:
     def fit(
         self, task: SynthesisTask, options: Options, plan: GeneratorPlan, counts: Any, grant: Any, *rest: Any
     ) -> Fitted[Model]:
-        """Fit, then tally."""
         fitted = Independent().fit(_nine_tenths(task), options, plan, counts, grant, *rest)
         (handle,) = counts.marginals([task.domain.columns[:1]])
         return replace(fitted, draws=(*fitted.draws, grant.draw(TallyQuery(handle, _tenth(task)), key="tally")))

@@ -45,7 +45,6 @@ class TallyQuery(Query[Tally]):
 
     @property
     def clique(self) -> tuple[str, ...]:
-        """The column."""
         return self.counts.clique
 
     def check(self, relation: Relation) -> None:
@@ -69,6 +68,5 @@ class TallyQuery(Query[Tally]):
         return exact[0][-1:] + noise.integers(1, event=event)
 
     def result(self, event: DiscreteLaplace, drawn: tuple[DurableDraw, ...]) -> Tally:
-        """Return the number."""
         (draw,) = drawn
         return Tally(draw.key, self.clique[0], self.counts.shape[0] - 1, int(draw.values[0]), event, draw.number)

@@ -226,10 +226,7 @@ REFUSED = {
         {"privacy": "{unit: {kind: row, scope: block}, adjacency: add_remove}"},
         "invariants with adjacency add_remove",
     ),
-    "another total": (
-        {"privacy": with_totals().privacy.replace("2000", "2001")},
-        "totals that add up to 2,000",
-    ),
+    "another total": ({"privacy": with_totals().privacy.replace("2000", "2001")}, "totals that add up to 2,000"),
     "floors of the whole, and a floor that one wing lacks": (
         {
             "privacy": with_patterns().privacy,
@@ -248,10 +245,7 @@ REFUSED = {
         {"invariants": ", invariants: {wing: {columns: [floor], column: beds, reference: yearbook}}"},
         "columns without a file",
     ),
-    "a column of no table": (
-        {"invariants": with_margins().invariants.replace("floor]", "one]")},
-        "the column 'one'",
-    ),
+    "a column of no table": ({"invariants": with_margins().invariants.replace("floor]", "one]")}, "the column 'one'"),
     "no such file of totals": (
         {"invariants": with_margins().invariants.replace("floors.csv", "flats.csv")},
         "no file flats.csv",

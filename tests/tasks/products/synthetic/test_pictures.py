@@ -65,7 +65,6 @@ def taken_in(table: pa.Table, contract: Contract, folder: Path, select: str | No
 
 
 def _made(folder: Path) -> Path:
-    """A folder for another table."""
     (folder / "other").mkdir()
     return folder / "other"
 

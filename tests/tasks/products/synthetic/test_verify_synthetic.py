@@ -58,7 +58,6 @@ def first_of(draws: list[Json], kind: str) -> int:
 
 
 def chosen(change: Change) -> Change:
-    """Change the first choice."""
     return replay(lambda r: change(r["draws"][first_of(r["draws"], "choice")]))
 
 
@@ -90,7 +89,6 @@ def swap_rows(folder: Path) -> None:
 
 
 def write_rows(folder: Path, table: pa.Table, name: str = DATA) -> None:
-    """Write rows as both copies."""
     import polars as pl
 
     as_published(table, folder / name)

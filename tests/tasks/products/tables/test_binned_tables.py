@@ -63,7 +63,6 @@ def table(version: Version, name: str) -> pl.DataFrame:
 
 
 def refused(tmp_path: Path, tables: str, more: str = "") -> list[str]:
-    """The words of what is refused."""
     made = scenario(product=f"{{kind: tables, mechanism: laplace, tables: {tables}{more}}}")
     try:
         found = check_spec(*made.written(tmp_path))

@@ -147,7 +147,6 @@ def table_stating(change: Change) -> Change:
 
 
 def grouping(change: Change) -> Change:
-    """State other groups of places."""
     return replay(lambda r: change(r["product"]["tables"][0]["hierarchy"]["nested"][0]["levels"][0]["groups"]))
 
 

@@ -98,7 +98,6 @@ def scenario(mechanism: str, split: str, adjacency: str, rows: int, delta: str =
 
 
 def planned(made: Scenario, folder: Path) -> TablesPlan:
-    """Plan what is admitted."""
     spec, contract = made.written(folder)
     findings = check_spec(spec, contract)
     if findings:

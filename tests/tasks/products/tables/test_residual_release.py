@@ -22,17 +22,7 @@ from privacy.marginals.count_noise import variance
 from privacy.marginals.residual_basis import squares_of
 from privacy.table_plans.plan import plan_tables
 from tests.tasks.verification.forgeries import event
-from tests.tasks.verification.forgery import (
-    Forgery,
-    digest_of,
-    drawn,
-    forge,
-    load,
-    of_kind,
-    raised,
-    replay,
-    set_cell,
-)
+from tests.tasks.verification.forgery import Forgery, digest_of, drawn, forge, load, of_kind, raised, replay, set_cell
 from tests.worlds.hierarchies import hierarchical
 from tests.worlds.tables import AGE, HIRED, SCHOOLED, SEX, TRADE, WAGE, WORKER, Scenario, first, second
 from tests.worlds.versions import Version, Worlds
@@ -71,7 +61,6 @@ def public(method: str) -> Scenario:
 
 
 def labelled() -> Scenario:
-    """With columns beside labels."""
     made = scenario()
     more = "formats: [parquet, csv], labels: columns"
     return replace(made, spec=made.spec.replace("formats: [parquet, csv]", more))

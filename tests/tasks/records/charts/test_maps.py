@@ -95,11 +95,7 @@ class Mapped(StatisticsScenario):
         folder.mkdir(parents=True, exist_ok=True)
         rings = {ward: [[[x, 0], [x + 1, 0], [x, 1]]] for x, ward in enumerate(("surgery", "children", 'x, "y"'))}
         features = [
-            {
-                "type": "Feature",
-                "properties": {"ward": ward},
-                "geometry": {"type": "Polygon", "coordinates": ring},
-            }
+            {"type": "Feature", "properties": {"ward": ward}, "geometry": {"type": "Polygon", "coordinates": ring}}
             for ward, ring in rings.items()
         ]
         text = json.dumps({"type": "FeatureCollection", "features": features})

@@ -195,13 +195,7 @@ DATASET_FACETS = an_object(
     schema=facet([], fields=FIELDS),
     version=facet(["datasetVersion"], datasetVersion=TEXT),
     storage=facet(["storageLayer"], storageLayer=TEXT, fileFormat=TEXT),
-    columnLineage=facet(
-        ["fields"],
-        fields={
-            "type": "object",
-            "additionalProperties": COLUMNS_FROM,
-        },
-    ),
+    columnLineage=facet(["fields"], fields={"type": "object", "additionalProperties": COLUMNS_FROM}),
 )
 DATASET = {"namespace": TEXT, "name": TEXT, "facets": {**DATASET_FACETS, "additionalProperties": facet([])}}
 RUN_EVENT = an_object(

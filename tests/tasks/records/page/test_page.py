@@ -41,7 +41,6 @@ GAUSSIAN = DiscreteGaussian(Fraction(90), (1,))
 
 
 def numbers(svg: str) -> list[float]:
-    """All coordinates of a drawing."""
     return [
         float(part)
         for attribute in re.findall(r'(?:\bd|\bx|width)="([^"%]*)"', svg)

@@ -26,11 +26,7 @@ def narrow(browser: Browser) -> Iterator[Page]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", [*KINDS, "federation"])
-def test_the_record_of_each_kind_of_product_stays_whole(
-    narrow: Page,
-    records: dict[str, Path],
-    kind: str,
-) -> None:
+def test_the_record_of_each_kind_of_product_stays_whole(narrow: Page, records: dict[str, Path], kind: str) -> None:
     """In each language, with its label."""
     found = []
     for name in (*map(page_name, languages()), "label.html"):
@@ -60,9 +56,7 @@ def test_the_measure_finds_what_it_is_for(narrow: Page) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", [*KINDS, "federation"])
 def test_the_record_of_each_kind_of_product_has_no_findings(
-    browser: Browser,
-    records: dict[str, Path],
-    kind: str,
+    browser: Browser, records: dict[str, Path], kind: str
 ) -> None:
     """English, light, on a phone."""
     with looked_at(browser, PHONE, "light") as page:
@@ -83,11 +77,7 @@ def test_a_dark_record_in_another_language_and_the_labels_have_no_findings(
 @pytest.mark.long
 @pytest.mark.parametrize(("size", "scheme", "language"), WAYS)
 def test_every_record_and_label_has_no_findings_in_every_pair_of_ways(
-    browser: Browser,
-    records: dict[str, Path],
-    size: tuple[int, int],
-    scheme: Scheme,
-    language: str,
+    browser: Browser, records: dict[str, Path], size: tuple[int, int], scheme: Scheme, language: str
 ) -> None:
     """Small and large, light and dark, in each language."""
     names = (page_name(language), "label.html")

@@ -41,7 +41,6 @@ def many(worlds: Worlds) -> Version:
 
 
 def shown(version: Version) -> list[StatisticsView]:
-    """What the pages of a version show of its tables."""
     explanation = published_explanation(lambda name: (version.folder / name).read_bytes())
     views = prepare(explanation, lambda name: (version.folder / name).read_bytes()).tables
     assert all(isinstance(view, StatisticsView) for view in views)
@@ -202,11 +201,7 @@ def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, t
     assert (broken(report), "record.html" in named(report)) == ({10}, True)
 
 
-@given(
-    st.floats(-1e9, 1e9),
-    st.floats(1e-4, 1e8),
-    st.floats(0, 1),
-)
+@given(st.floats(-1e9, 1e9), st.floats(1e-4, 1e8), st.floats(0, 1))
 def test_digits_follow_the_interval(low: float, width: float, share: float) -> None:
     """An interval is never narrower than the published one, and at most a fifth of its half width wider."""
     high = low + width

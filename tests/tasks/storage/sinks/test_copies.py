@@ -30,7 +30,6 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def whole(version: Version, number: int = 1) -> WholeVersion:
-    """The version as the journal knows it."""
     manifest = (version.folder / "MANIFEST.json").read_bytes()
     release = manifest_of(json.loads(manifest)).release
     return whole_version(version.folder, release, number, hashlib.sha256(manifest).hexdigest())

@@ -31,7 +31,6 @@ LOW, HIGH = -1, 3
 
 
 def a_number(kind: str, low: object, high: object) -> str:
-    """Write a domain of one bin."""
     return NUMBER % (kind, low, high, low, high)
 
 

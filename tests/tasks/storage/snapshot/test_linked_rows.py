@@ -77,7 +77,6 @@ def departures(contract: Contract, base: str, number: int = WORLDS) -> list[str]
 
 
 def key_of_its_own(folder: Path) -> Contract:
-    """The patient is the unit."""
     return linked_contract(folder)
 
 

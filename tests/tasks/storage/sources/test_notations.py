@@ -60,7 +60,6 @@ def german(folder: Path, *more: tuple[str, str]) -> Contract:
 
 
 def codes(source: Source, contract: Contract, folder: Path, days: SourceDays | None = None) -> list[tuple[int, ...]]:
-    """Take a source in and return its codes."""
     folder.mkdir(exist_ok=True)
     table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", days=days)
     with duckdb.connect(str(table.path), read_only=True) as connection:

@@ -79,7 +79,7 @@ def test_the_rows_are_whole_and_keep_what_the_contract_declares(published: Versi
     """Decoded by the contract: types, bounds, constraints, missing values."""
     rows = pl.read_parquet(published.folder / DATA)
     assert [str(kind) for kind in rows.dtypes] == [
-        *("Int64", "Date", "Date", "Categorical", "Int64", "Float64", "Boolean", "Categorical"),
+        *("Int64", "Date", "Date", "Categorical", "Int64", "Float64", "Boolean", "Categorical")
     ]
     assert abs(len(rows) - 3000) < 300
     assert rows["age"].null_count() > 0
@@ -276,11 +276,7 @@ FORGERIES = {
         files=lambda f: edit_list(f / STATISTICS, lambda s: s[0].update(key="else")),
         says="statistics of the record",
     ),
-    "another digest": Forgery(
-        {8},
-        record=drawn(0, "statistic", digest="0" * 64),
-        says="where the record says",
-    ),
+    "another digest": Forgery({8}, record=drawn(0, "statistic", digest="0" * 64), says="where the record says"),
     "a smaller bound": Forgery(
         {8}, record=parameters(3, lambda p: p["embedding"].update(bound="1/2")), says="where the record says"
     ),

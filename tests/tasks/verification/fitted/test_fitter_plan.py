@@ -263,7 +263,6 @@ class StandInEvent:
     """A stand-in for an event."""
 
     def to_json(self) -> Json:
-        """Return it."""
         return {"kind": "stand_in"}
 
 

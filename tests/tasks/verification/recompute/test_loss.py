@@ -37,13 +37,7 @@ from privacy.accounting.renyi import best_epsilon, pure_total
 from tasks.verification.recompute import decimal_curves, event_forms, loss_inversion
 from tasks.verification.recompute import loss as module
 from tasks.verification.recompute.adaptive_budget import check_budget
-from tasks.verification.recompute.event_forms import (
-    MOST_TERMS,
-    TooMuchWork,
-    bounded,
-    exact_sum,
-    spend,
-)
+from tasks.verification.recompute.event_forms import MOST_TERMS, TooMuchWork, bounded, exact_sum, spend
 from tasks.verification.recompute.loss import NotRecomputable, Recomputed, recompute
 from tasks.verification.recompute.loss_inversion import delta_at
 
@@ -68,12 +62,7 @@ sampled = st.builds(
     st.sampled_from([1, 500, 10**6]),
 )
 orders = st.fractions(min_value=Fraction(1001, 1000), max_value=10**4, max_denominator=1000)
-SAMPLED = {
-    "kind": "poisson_sampled_gaussian",
-    "noise_multiplier": "2",
-    "sampling_probability": "1/100",
-    "steps": 100,
-}
+SAMPLED = {"kind": "poisson_sampled_gaussian", "noise_multiplier": "2", "sampling_probability": "1/100", "steps": 100}
 EXAMPLE: list[dict[str, Any]] = [
     {"kind": "discrete_laplace", "inverse_scale": "1/10", "moves": [1, 1]},
     {"kind": "discrete_gaussian", "sigma_squared": "50", "moves": [3]},
