@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from sudare_web.studio.runs import Runs
 from tasks.storage.workspace.settings import Workspace
-from tests.extensions.sudare_web.site.test_browser import LEAST_CONTRAST, UNNAMED, WAYS
+from tests.extensions.sudare_web.site.test_browser import LEAST_CONTRAST, LOOKS, UNNAMED
 from tests.extensions.sudare_web.studio.conftest import Open, opened
 from tests.extensions.sudare_web.studio.test_processes import ended
 from tests.worlds.accessibility import findings
@@ -286,7 +286,7 @@ def test_the_second_of_two_tabs_is_told_that_the_file_changed(
         assert "epsilon: 0.25" in (folder / "tables.yaml").read_text()
 
 
-@pytest.mark.parametrize(("context", "first", "language"), WAYS, indirect=["context"])
+@pytest.mark.parametrize(("context", "first", "language"), LOOKS, indirect=["context"])
 def test_every_page_is_whole_readable_and_named(
     context: tuple[BrowserContext, list[str]], first: int, language: str, place_of_studio: tuple[Path, Workspace]
 ) -> None:
