@@ -54,7 +54,6 @@ def sample(
 
 
 def _where(written: list[str]) -> dict[str, list[str]]:
-    """Read conditions."""
     found: dict[str, list[str]] = {}
     for each in written:
         column, sign, label = each.partition("=")

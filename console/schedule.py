@@ -215,7 +215,6 @@ def _release(spec: Path, ready: Sequence[Arrival], where: Workspace, *, as_json:
 
 
 def _queue(spec: Path, ready: Sequence[Arrival], name: str | None, *, as_json: bool) -> None:
-    """Queue what has arrived for the workers."""
     queued = asyncio.run(queue_arrivals(spec, ready, name=name))
     payload = {"deployment": queued.name, "pool": queued.pool, "submitted": list(queued.submitted)}
     facts = [("deployment", queued.name), ("queued", ", ".join(queued.submitted))]
@@ -248,7 +247,6 @@ def _checked(cron: str | None) -> str | None:
 
 
 def _check_zone(timezone: str | None) -> None:
-    """Refuse a time zone that nobody knows."""
     try:
         ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

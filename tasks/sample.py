@@ -116,7 +116,6 @@ def read_bytes(path: Path, name: str) -> bytes:
 
 
 def _codes(contract: Contract, names: Sequence[str], column: str, labels: Sequence[str]) -> list[int]:
-    """Return the codes of labels."""
     if column not in names:
         found = f"the column {column!r}"
         raise Refused([Finding("the command", "--where", found, word_list(names), nearest(column, names))])

@@ -44,7 +44,6 @@ def warm() -> None:
 
 
 def _suites() -> Callable[..., tuple[tuple[CheckVerdict, ...], list[dict[str, Any]]]]:
-    """Import what runs the suites."""
     from tasks.validation.expectations import run_suites
 
     return run_suites
@@ -178,7 +177,6 @@ def _allowed(check: Check) -> str:
 
 
 def _listing(texts: object) -> str:
-    """List the first few texts."""
     names = texts if isinstance(texts, tuple) else ()
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more

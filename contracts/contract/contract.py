@@ -272,7 +272,6 @@ def checks(contract: Contract) -> tuple[Check, ...]:
 
 
 def _column_checks(column: Column, gates: frozenset[str]) -> list[Check]:
-    """The checks of one column."""
     name, domain = column.name, column.domain
     stated = (("nulls", "not_null", {"missing": domain.missing}), *domain.checks())
     return [Check(f"{of}:{name}", kind, name, parameters, f"{of}:{name}" in gates) for of, kind, parameters in stated]

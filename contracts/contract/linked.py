@@ -169,7 +169,6 @@ def _table_name_problems(terms: LinkedTerms, names: Sequence[str]) -> Iterator[P
 
 
 def _link_name_problems(terms: LinkedTerms, known: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """Links name tables and their columns."""
     for place, link in enumerate(terms.links):
         ends = (("from", link.child, link.child_column), ("to", link.parent, link.parent_column))
         for key, table, column in ends:

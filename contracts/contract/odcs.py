@@ -118,14 +118,12 @@ class _OdcsReader:
         return undeclared(at, asked.get(str(at[-1]), self._long_name(at)) if known else self._long_name(at))
 
     def _header(self) -> dict[str, Any]:
-        """Identity and description."""
         header = {key: self._text[key] for key in ("apiVersion", "id", "version")}
         described = _entries(self._text.get("description"))
         description = {key: text for key, text in described.items() if isinstance(text, str)}
         return {**header, "name": self._text.get("name") or header["id"], "description": description}
 
     def _add(self, at: FieldPath, problem: Problem) -> None:
-        """Collect one problem."""
         self.findings.append(from_problem(self.document, at, problem, self._name))
 
     def _name(self, at: FieldPath) -> str:
@@ -266,7 +264,6 @@ class _OdcsReader:
     def _column(
         self, at: FieldPath, written: dict[str, Any], name: str | None, table: dict[str, Any]
     ) -> Column | None:
-        """Read one property."""
         logical = written.get("logicalType")
         if logical not in _LOGICAL_TYPES:
             allowed = "one of " + ", ".join(_LOGICAL_TYPES)

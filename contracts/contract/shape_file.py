@@ -92,7 +92,6 @@ def _names(domain: Domain) -> dict[str, str]:
 
 
 def _features(file: Path) -> list[Any]:
-    """Read the features of a file."""
     allowed = "a GeoJSON file, a FeatureCollection"
     if not file.is_file():
         refuse([Problem(f"{file.name}, which is no file", allowed, "put it beside the contract")])
@@ -112,7 +111,6 @@ def _features(file: Path) -> list[Any]:
 
 
 def _label(feature: Any, key: str, names: dict[str, str], where: str) -> str:
-    """Return which place a feature is of."""
     properties = feature.get("properties") if isinstance(feature, dict) else None
     known = properties if isinstance(properties, dict) else {}
     if not isinstance(known.get(key), str | int):

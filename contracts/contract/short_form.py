@@ -368,7 +368,6 @@ class _Expansion:
     def _property(
         self, place: int, name: str, line: int, node: YamlNode, defaults: dict[str, tuple[int, YamlNode]]
     ) -> YamlNode:
-        """One column."""
         at, short = (*_TABLE, "properties", place), ("columns", name)
         column = ShortColumn(node).written_out()
         for below, problem in column.problems:

@@ -59,7 +59,6 @@ def without_key(field: FieldInfo | None) -> str:
 
 
 def _limits(field: FieldInfo | None) -> dict[str, Any]:
-    """Return the limits that a field declares."""
     found: dict[str, Any] = {}
     for each in () if field is None else field.metadata:
         found.update({key: getattr(each, key) for key in _LIMITS if getattr(each, key, None) is not None})
@@ -184,7 +183,6 @@ def _walked(model: Any, loc: FieldPath) -> tuple[FieldPath, Any]:
 
 
 def _bare(annotation: Any) -> Any:
-    """Strip Annotated."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     return annotation

@@ -181,7 +181,6 @@ def read_day(text: str) -> date | None:
 
 
 def _parse_flag(value: object) -> bool:
-    """Read true or false."""
     if value is True or value is False:
         return value
     if isinstance(value, str) and value in {"true", "false", "True", "False"}:

@@ -149,7 +149,6 @@ def located(path: Path, *, refusal: type[Refused]) -> Document:
 
 
 def _syntax_hint(error: yaml.MarkedYAMLError) -> str:
-    """Say what usually causes a syntax error."""
     if "tab" in str(error.problem) or "start any token" in str(error.problem):
         return (
             "indent with spaces, never with tabs, and put quotes around a text that begins with @, %, ` or the like"

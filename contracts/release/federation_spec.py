@@ -72,7 +72,6 @@ def trust_problems(trust: TrustTerms, sites: int) -> Iterator[Problem]:
 
 
 def _number_problems(trust: TrustTerms, sites: int) -> Iterator[Problem]:
-    """Yield the numbers out of range."""
     least = 2 if trust.secure_aggregation else 1
     if not least <= trust.fewest <= max(least, sites):
         why = " under secure aggregation" if trust.secure_aggregation else ""

@@ -512,7 +512,6 @@ class SyntheticProduct(ProductSpec):
         return distinct_columns(columns, least="at least one column")
 
     def _asked(self) -> tuple[SyntheticModifier, ...]:
-        """Return the modifiers that it asks for."""
         pass
 
         return tuple(spec_modifiers()[name] for name in asked_modifiers(self))

@@ -173,7 +173,6 @@ class Approvals(Frozen):
 
 
 def _public(key: object) -> object:
-    """Read a public key."""
     found = _KEY.fullmatch(key) if isinstance(key, str) else None
     if found is None or not _whole(*found.groups()):
         refuse([Problem(show(key), _FORM, _REMEDY)])

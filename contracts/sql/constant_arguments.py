@@ -201,7 +201,6 @@ def _cast(node: _Node, kind: str, *, tried: bool = True) -> _Node:
 
 
 def _call(name: str, arguments: list[_Node]) -> _Node:
-    """A call of a function."""
     return {
         **_node("FUNCTION", "FUNCTION"),
         "function_name": name,

@@ -295,7 +295,6 @@ def _expressions(node: Tree) -> list[Tree]:
 
 
 def _nodes(tree: Any) -> Iterator[Tree]:
-    """Yield all nodes of a tree."""
     if isinstance(tree, dict):
         yield tree
     for value in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
@@ -536,7 +535,6 @@ def _expression(node: Tree) -> Iterator[Finding]:
 
 
 def _children(node: Tree, shape: ExpressionShape) -> Iterator[Tree]:
-    """The expressions directly below a node."""
     yield from (node[key] for key in shape.one if node.get(key) is not None)
     for key in shape.many:
         yield from node[key]
@@ -684,7 +682,6 @@ def _is_own(item: Tree, column: str, relation: str) -> bool:
 
 
 def _quoted(name: str) -> str:
-    """Write a name as SQL reads it."""
     return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
 
 

@@ -15,7 +15,6 @@ Tree = dict[str, Any]
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text."""
     return frozenset(text.split())
 
 

@@ -34,6 +34,15 @@ from privacy.accounting.events import (
 from privacy.accounting.sampled_gaussian import sampled_gaussian_divergence
 
 # --- The exact Rényi curve of a private choice.
+# Where (one letter each)
+#     e   the range epsilon        a = (order - 1) e        b = order e = a + e
+#     k(x) = log(sinh(x/2) / (x/2))
+#
+#     divergence = (order k(b) - (order - 1) k(a) - k(e)) / (order - 1)
+#                = (k(b) - k(a)) + (k(b) - k(e)) / (order - 1)
+#
+# It is order e^2/8 for small e, below that always, and tends to e with the order. The derivation is in
+# docs/derivations.md.
 
 
 # Above it exp(-x) is nothing beside x, and sinh(x/2) may overflow.
@@ -84,7 +93,6 @@ def _coth_excess(x: float) -> float:
 
 
 def _sinh_excess(x: float) -> float:
-    """Compute sinh(x) - x."""
     if x > _SINH_SERIES_BELOW:
         return math.sinh(x) - x
     # Near 0 sinh(x) - x would cancel; its series has terms of one sign.
@@ -92,6 +100,15 @@ def _sinh_excess(x: float) -> float:
 
 
 # --- Rényi curves of the events.
+# Where (one letter each, in `_laplace_log_moment` only)
+#     t   inverse scale of the discrete Laplace        d   the shift of the worst neighbour
+#     a = (order - 1) t,  b = order t,  u = (a + b) / 2,  v = t / 2,  r = exp(-t)
+#     M   sum over x of P(x)^order Q(x)^(1 - order), with Q = P shifted by d; the divergence is log M / (order - 1)
+#
+#     M = exp(-v d) (cosh(u d) + tanh(v) / tanh(u) sinh(u d))
+#       = A exp(a d) + (1 - A) exp(-b d),   1 - A = r / (1 + r) (1 - exp(-2a)) / (1 - exp(-2u))
+#
+# The derivation, and why the shift concentrated in one cell is the worst neighbour, are in docs/derivations.md.
 
 
 # The formulas lose less than 2e-14 of the value (tests compare them with sums and integrals of 50 digits and more).
@@ -174,7 +191,7 @@ def _divergence(event: ComposableEvent, order: float) -> float:
 
 
 def _laplace_log_moment(t: float, d: int, order: float) -> float:
-    """Compute log M of the module's docstring; every factor is free of cancellation."""
+    """Compute log M, as above; every factor is free of cancellation."""
     a, b = (order - 1) * t, order * t
     # M is near 1 here, and the closed form would lose its digits.
     if (a + b) / 2 * d < _SERIES_BELOW:

@@ -196,7 +196,6 @@ def _four_digits(place: int) -> Fraction:
 
 
 def _ten(power: int) -> Fraction:
-    """Give a power of ten."""
     size: int = 10 ** abs(power)
     return Fraction(size) if power >= 0 else Fraction(1, size)
 

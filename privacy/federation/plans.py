@@ -530,7 +530,6 @@ def heard(call: Call, plan: PhasedPlan) -> tuple[tuple[RoundSum, ...], Singles]:
 
 
 def _heard(number: int, values: Singles, sites: int) -> RoundSum:
-    """Read one sum."""
     present, pairs = values[:sites], values[sites:].reshape(-1, 2)
     whole = np.isfinite(values).all() and (values == np.rint(values)).all() and np.isin(present, (0.0, 1.0)).all()
     within = whole and (np.abs(pairs[:, 0]) < _LARGEST_HIGH).all() and (pairs[:, 1] >= 0).all()

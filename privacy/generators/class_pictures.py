@@ -366,7 +366,6 @@ def _classes(
 
 
 def _class_statistic(label: LabelCodes, embedded: Embedding) -> Moments:
-    """Return what is measured of the classes."""
     return Moments(embedded, label, ("counts", "sums", "full"))
 
 

@@ -218,7 +218,6 @@ class DecoderModel:
         return codes
 
     def _admitted(self, name: str, codes: Sequence[int]) -> NDArray[np.bool_]:
-        """Mark the codes that a condition admits."""
         size = self.domain.sizes((name,))[0]
         if self._lengths[name] != 1:
             raise ValueError(f"column {name}: no condition on an array")
@@ -273,7 +272,6 @@ def read_decoder(values: Mapping[str, Any], arrays: Mapping[str, NDArray[np.int6
 
 
 def _column(written: Mapping[str, Any], thresholds: NDArray[np.int64]) -> OutputColumn:
-    """Read one column back."""
     if set(written) != {"name", "kind", "cells", "length", "nullable"} or not isinstance(written["name"], str):
         raise ValueError("a column has exactly name, kind, cells, length and nullable")
     whole = [written["cells"], written["length"]]
@@ -466,7 +464,6 @@ def _entries(layout: RowLayout, label: str) -> tuple[int, int]:
 
 
 def _logits(latents: LatentMixture, network: WholeNetwork, component: int) -> Floats:
-    """Return logits of rows of one component."""
     allowed = np.arange(latents.weights.size) == component
     words = words_of(_SEED, component, (1 + latents.size, _DRAWN))
     return network(latents.sample(words, allowed)[1]) / ONE

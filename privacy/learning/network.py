@@ -107,7 +107,6 @@ class Network:
         return {"inputs": list(self.inputs), "layers": layers}
 
     def _shapes(self) -> Iterator[Shape]:
-        """Yield the shape after each layer."""
         shape = self.inputs
         for place, layer in enumerate(self.layers):
             _sizes(f"layer {place}", tuple(size for size in _flat(vars(layer).values())), zero=True)
@@ -163,7 +162,6 @@ def perceptron(inputs: int, *hidden: int, outputs: int) -> Network:
 
 
 def _after(layer: NetworkLayer, shape: Shape, place: int) -> Shape:
-    """Return the shape after a layer."""
     match layer:
         case Linear(inputs, outputs) if shape[-1] == inputs:
             return (*shape[:-1], outputs)

@@ -542,7 +542,6 @@ def plan(tree: JunctionTree, clique: Clique) -> EliminationStep:
 
 
 def _to_root(tree: JunctionTree, number: int) -> list[int]:
-    """Return a node and all above it."""
     path = [number]
     while tree.nodes[path[-1]].parent >= 0:
         path.append(tree.nodes[path[-1]].parent)

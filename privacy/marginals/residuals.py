@@ -305,7 +305,6 @@ def least_squares_of_one(workload: Workload, *, adjacency: Adjacency) -> float:
 
 
 def _spread(shape: Sequence[int]) -> Fraction:
-    """Return p of the module."""
     return Fraction(prod(cells - 1 for cells in shape), prod(shape))
 
 
@@ -459,7 +458,6 @@ def cell_covariance(
 
 
 def _of_table(wide: AbstractSet[str], variances: Mapping[Clique, Fraction]) -> list[tuple[Clique, Fraction]]:
-    """Return the measured residuals of a table."""
     order = [part[0] for part in variances if len(part) == 1]
     ordered = tuple(name for name in order if name in wide)
     return [(part, variances[part]) for part in subsets(ordered) if part in variances]
@@ -545,7 +543,6 @@ class _TableSystem:
         return self._state(mixture)[0]
 
     def _state(self, mixture: Floats) -> tuple[float, Floats]:
-        """Return h and V."""
         # bincount and cumsum add one number after the other, so that every machine rounds alike.
         gains = np.bincount(self._parts, mixture[self._tables] * self._adds, self._cost.size)
         roots = np.sqrt(self._cost * gains)

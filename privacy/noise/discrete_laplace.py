@@ -140,6 +140,12 @@ def _add_quotients(
 
 
 # --- Exact geometric variables, whole or cut off.
+# The binary digits of a geometric variable are independent (identity 2 above): with J digits
+# (1 - r) r^g = prod_{j<J} [r^(g_j 2^j) / (1 + r^(2^j))] * (1 - r^(2^J)) r^(2^J q),  g = sum_{j<J} g_j 2^j + 2^J q
+# and the first product alone is the law of g given g < 2^J. So, for a variable that is cut off at w:
+# * where 2^J >= w is reached with few digits, the digits alone are drawn, and what is w or more is drawn again; since
+#   r^g falls, the lower half of the 2^J values is kept with a probability of at least 1/2;
+# * otherwise the whole variable is drawn, which lies at or above w with probability r^w <= e^-3.
 
 
 Digits: TypeAlias = NDArray[np.unsignedinteger[Any]]
@@ -167,7 +173,7 @@ def geometric(
     Raises:
         NoiseRefused: an argument is out of its limits; nothing was drawn.
         OverflowError: a draw reached 2^62, which has a probability below e^-4000 per draw.
-    Source: the identities in the module's docstring.
+    Source: the identities above.
     """
     check_size("size", size)
     limits = SMALLEST_INVERSE_SCALE, LARGEST_INVERSE_SCALE

@@ -49,6 +49,7 @@ from privacy.noise.limits import check_fraction, check_size
 from privacy.noise.random_bytes import RandomBytes
 
 # --- Box and Muller's two normals from as many random bits as it takes, rounded to whole numbers without any error.
+# The derivation is in docs/derivations.md, "How `rounded_gaussian` draws".
 
 
 WORD_BITS: Final = 64
@@ -188,6 +189,7 @@ def _rounded(radius: Interval, share: Interval, standard_deviation: Fraction, pr
 
 
 # --- The area under a normal density, cut into boxes of equal area and what they leave, without any error.
+# s, W and the boxes, slices and tail are those of docs/derivations.md, "How `rounded_gaussian` draws".
 
 
 BOX_BITS: Final = 17

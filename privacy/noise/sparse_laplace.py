@@ -51,6 +51,24 @@ from privacy.noise.limits import NoiseRefused, check_fraction, check_size
 from privacy.noise.random_bytes import RandomBytes
 
 # --- Which of many rare independent trials succeed, exactly, without looking at each.
+# Let each of n ordered trials succeed with probability p, q = 1 - p. The number G of failures before the next
+# success is geometric, P(G = g) = p q^g, whatever came before. So the ranks of the successes are
+#
+#     rank_1 = G_1,  rank_{k+1} = rank_k + 1 + G_{k+1},   until a rank reaches n,
+#
+# and the work is that of the successes. A gap is drawn as in `geometric`, with q in the place of r: digit j is 1
+# with probability q^(2^j) / (1 + q^(2^j)), and the quotient counts the heads of a coin with P(heads) = q^(2^J).
+# That coin is tossed first, and a gap of n or more ends everything; with 2^J >= n one head is such a gap. Hence,
+# where p is so small that nothing ever succeeds, no more of p is worked out than its leading zeros.
+#
+# p is not rational here. It is given by rigorous bounds that close in on it (`Bracket`), and each coin compares
+# with an expansion that is worked out from them as far as is needed: no rounding takes part, and no floating-point
+# number other than the estimate of p that chooses J and how many gaps are drawn at once. Requirement: p is a
+# rational function with rational coefficients, not constant, of e^x for a rational x other than 0. Then so are q^n
+# / (1 + q^n) and 1 - q^n; such numbers are transcendental (Lindemann), so their expansions never end.
+#
+# Source: Devroye 1986, "Non-uniform random variate generation", counts the successes of a binomial variable by such
+# waiting times; `discrete_laplace` for their digits.
 
 
 MOST_TRIALS: Final = 2**63 - 1
@@ -62,7 +80,7 @@ def successes(trials: int, *, probability: Bracket, source: RandomBytes) -> NDAr
 
     Args:
         trials: n, from 0 to 2^63 - 1.
-        probability: rigorous bounds on p, transcendental, 0 < p < 1; see the module's docstring.
+        probability: rigorous bounds on p, transcendental, 0 < p < 1; see above.
         source: uniform bytes.
     Returns:
         int64: distinct ranks from 0 to n - 1 in ascending order.

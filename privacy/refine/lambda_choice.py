@@ -33,6 +33,11 @@ from privacy.refine.noise_mass import noise_likelihood, noise_unit
 from privacy.refine.simplex import check_projectable, over_chunks
 
 # --- What rounding to whole numbers adds to the expected error.
+# Under little noise few noisy values occur near the threshold, and whether all cells that show a 3 stay or go
+# depends on the cut between the remainders. So for tables that are rounded, the expected number of cells N(v) at
+# each noisy value v is rounded as a whole: cells of one value are alike, and where the cut falls among them a share
+# is raised. With d = ⌊b(v)⌋ - v, D(v) = Σ (x - v) over the cells that show v, and s the share that is raised by
+# one, the squared error is  Σ N (d² + s (2d + 1)) - 2 D (d + s) + cells · variance.
 
 
 TOP: Final = 1 << 10
@@ -105,6 +110,13 @@ class RiskLattice:
 
 
 # --- What error negative ℓ2 would make on a table that is taken for the truth, over all noise that could be drawn.
+# The parametric bootstrap draws noise on such a table again and again. Here the average over all draws is computed
+# instead, so that no random number is needed: both the threshold and the squared error are sums over cells, and a
+# sum over many cells hardly differs from its expectation. With x a true cell, Z its noise, γ = 1 - λ, y = x - θ and
+# u = (λx - θ)/γ, the cell's error is u + Z/γ where Z > -y and -x elsewhere, hence
+#     θ:      Σ E[(y + Z)⁺] = γ Σx
+#     risk:   Σ u² P(Z > -y) + 2u E[Z; Z > -y]/γ + E[Z²; Z > -y]/γ² + x² P(Z ≤ -y)
+# and only three tables of tail moments of Z are needed, whatever the range of the counts.
 
 
 STEPS_PER_UNIT: Final = 32
@@ -236,7 +248,7 @@ def _expected_threshold(truth: CellPopulation, tails: _Tails, total: float, lowe
 
 
 def _squared_error(cells: CellPopulation, tails: _Tails, lambda_: float, theta: float) -> tuple[float, float]:
-    """Evaluate the docstring's second sum, and how many cells stay above 0."""
+    """Evaluate the second sum above, and how many cells stay above 0."""
     gamma, x = 1 - lambda_, cells.amounts
     mass, first, second = tails.above(theta - x)
     u = (lambda_ * x - theta) / gamma

@@ -235,7 +235,6 @@ def _sampled_bounds(flat: NDArray[Any], total: Fraction) -> list[int | float]:
 
 
 def _mean_excess(active: NDArray[Any], total: Fraction) -> Fraction | float:
-    """Return (Σ active - total) / count."""
     found = _sum(active)
     return (found - total) / active.size if isinstance(found, int) else (found - float(total)) / active.size
 

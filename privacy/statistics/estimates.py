@@ -698,7 +698,6 @@ def estimate_ratios(upper: NoisySums, lower: NoisySums, *, confidence: float) ->
 
 
 def _ratios(shares: Floats, unit: float) -> Floats:
-    """Return the ratios that shares stand for."""
     left = _UNIT - shares
     return np.where(left > 0, unit * shares / np.where(left > 0, left, 1.0), np.inf)
 

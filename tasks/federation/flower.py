@@ -226,7 +226,6 @@ class Running:
             )
 
     def _said(self) -> str:
-        """What it said last."""
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
             return log.read().decode(errors="replace")

@@ -45,7 +45,6 @@ def code_commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
 
 
 def _folder() -> Path | None:
-    """Return the folder that holds the layers."""
     spec = find_spec("contracts")
     places = [] if spec is None else spec.submodule_search_locations or []
     return next((Path(place).parent for place in places), None)

@@ -477,7 +477,6 @@ def _size_columns(statistic: str, weight: Mapping[str, str]) -> dict[str, DataCo
 
 
 def _ratio_columns(statistic: str, upper: str, lower: str) -> dict[str, DataColumn]:
-    """Describe a ratio and its interval."""
     what, of = f"ratio of the sum of {upper} to that of {lower}", (upper, lower)
     found = {statistic: DataColumn(f"Noisy {what}, their values clipped.{LACKING}", of)}
     for end, word in (("low", "Lower"), ("high", "Upper")):

@@ -134,7 +134,6 @@ def _with_domain(
     missing: tuple[str, ...],
     reading: _Reading,
 ) -> ColumnSketch:
-    """Add what is known of the domain."""
     if entry.logical_type == "date":
         days = None if entry.low is None or entry.high is None else (entry.low, entry.high)
         return replace(column, bounds=days, form=entry.form, missing=missing)

@@ -425,7 +425,6 @@ def _name(tree: PlaceTree, number: int, place: int) -> str:
 
 
 def _cell_labels(columns: Sequence[str], cell: int, contract: Contract) -> str:
-    """Name a cell by its labels."""
     import numpy as np
 
     digits: Any = np.unravel_index(cell, contract.shape(columns)) if columns else ()

@@ -277,7 +277,6 @@ def totals_of(
 
 
 def _whole_numbers(rows: LinkedPlaces, places: NDArray[np.int64], column: str) -> NDArray[np.int64]:
-    """Read the totals of some places."""
     texts = rows.table.column(column).chunk(0).take(places)
     return whole_numbers(texts, lambda n: _name(rows.names, n), column, places)
 

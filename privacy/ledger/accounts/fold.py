@@ -285,7 +285,6 @@ def _rows_since(connection: Connection, since: Reckoning) -> Iterator[Row[Any]]:
 
 
 def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry) -> Mapping[str, Balance]:
-    """Return the balances after one entry."""
     body = entry.body
     match entry.kind:
         case "account_opened":

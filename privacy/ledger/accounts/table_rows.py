@@ -113,7 +113,6 @@ def _people_in(body: Mapping[str, Any]) -> str:
 
 
 def _people(row: Row[Any]) -> str:
-    """Say whom a row is about."""
     block = row.block if hasattr(row, "block") else json.loads(row.terms)["block"]
     return f"{_days_of(row)} ({block})"
 

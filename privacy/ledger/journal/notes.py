@@ -278,7 +278,6 @@ def read_note(content: bytes) -> SignedNote:
 
 
 def _signature(line: str, number: int) -> NoteSignature:
-    """Read one signature line."""
     name, space, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not space:
         raise MalformedNote(f"signature line {number}: not of the form '{_DASH}NAME BASE64'")

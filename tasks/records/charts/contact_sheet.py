@@ -98,7 +98,6 @@ def _tiled(rows: list[NDArray[np.uint8]], shape: tuple[int, ...], size: int, sho
 
 
 def _labels(values: list[object]) -> list[str]:
-    """Write published values as labels."""
     return [NULL_LABEL if value is None else _label(value) for value in values]
 
 

@@ -80,7 +80,6 @@ def _facet(producer: str, schema: str, **content: Any) -> dict[str, Any]:
 
 
 def _own(producer: str, name: str, **content: Any) -> dict[str, Any]:
-    """Make a facet of our own."""
     return {"_producer": producer, "_schemaURL": f"urn:sudare:facet:{name}:1", **content}
 
 

@@ -78,7 +78,6 @@ def parent_name(release: str) -> str:
 
 
 def _write_table(file: RowsFile, facts: RunFacts, folder: Path, marks: Mapping[str, str]) -> tuple[WrittenFile, ...]:
-    """Write the rows of one table."""
     formats, formulas = facts.spec.publish.formats if file.in_all_formats else (), facts.spec.publish.formulas
     paths = [f"{DATA}/{file.name}.parquet"] + ([f"{DATA}/{file.name}.csv"] if "csv" in formats else [])
     schema = write_pieces(file.pieces, [folder / path for path in paths], marks=marks, formulas=formulas)

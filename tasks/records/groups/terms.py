@@ -325,7 +325,6 @@ def link_steps(contract: Contract) -> list[LinkStep]:
 
 
 def _link(linked: LinkedTables, link: Link, unit: str) -> LinkStep:
-    """Say what one link does."""
     named = message("link from {child} to {parent}", child=link.origin, parent=link.to)
     if link.at_most is not None:
         kept = message(

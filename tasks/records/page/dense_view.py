@@ -470,7 +470,6 @@ def _sparse_facts(table: PublishedList, absent: int) -> list[tuple[str, str]]:
 
 
 def _sparse_bars(contract: Contract, table: PublishedList, most: int) -> list[BarRow]:
-    """Draw the largest cells."""
     chosen = np.argsort(-table.counts, kind="stable")[:most]
     if chosen.size == 0:
         return []

@@ -300,7 +300,6 @@ def _unspaced(page: str) -> str:
 
 
 def _page_style(views: Views, lang: Language) -> Markup:
-    """Return the page's style sheets."""
     sheets = (FOLDER / "record.css", FOLDER / f"{views.kind}.css", *lang.sheets)
     return style(*(path for path in sheets if path.exists()))
 

@@ -236,7 +236,6 @@ class LinkedRows:
         return row_name(self.linked, name)
 
     def _table(self, name: str) -> str:
-        """Name the table as it was delivered."""
         return delivered_name(self.linked, name)
 
     def _key(self, name: str, column: str) -> str:

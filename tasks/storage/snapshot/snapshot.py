@@ -139,7 +139,6 @@ def _table_hash(
     key: bytes,
     advance: Callable[[float], None],
 ) -> hmac.HMAC:
-    """Hash one table of codes."""
     inner = subkey(key, "columns")
     described = connection.execute(f"SELECT name, type FROM pragma_table_info('{table}')").fetchall()
     [rows] = connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)

@@ -101,7 +101,6 @@ def _header(path: Path, packing: str) -> str:
 
 
 def _start(path: Path, packing: str) -> bytes:
-    """Return the first bytes of the content."""
     with path.open("rb") as file:
         start = file.read(HEADER_BYTES)
     if packing == "none" or not start:
@@ -118,7 +117,6 @@ def _start(path: Path, packing: str) -> bytes:
 
 
 def _split(header: str, delimiter: str) -> tuple[str, ...]:
-    """Split the header as a CSV record."""
     return tuple(next(csv.reader([header], delimiter=delimiter), []))
 
 

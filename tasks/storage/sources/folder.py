@@ -308,7 +308,6 @@ def read_folder(
 
 
 def _check_file(part: FolderFile, form: Files, delimiter: str | None, expected: Sequence[str]) -> Reading:
-    """Look at one file."""
     keys = {name for name, _ in part.partition}
     inside = [name for name in expected if name not in keys]
     if form == "parquet":
