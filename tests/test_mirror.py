@@ -45,5 +45,10 @@ def test_a_test_imports_from_its_room_or_the_room_above() -> None:
     assert elsewhere == FROM_OUTSIDE
 
 
-FROM_OUTSIDE = {"flows/periods/test_nobody.py", "flows/test_kills.py", "tasks/storage/sources/test_table_schema.py"}
-"""Tests that start a whole process or server, or come to the room through the step above it."""
+FROM_OUTSIDE = {
+    "extensions/sudare_exchange/test_catalog.py",
+    "flows/periods/test_nobody.py",
+    "flows/test_kills.py",
+    "tasks/storage/sources/test_table_schema.py",
+}
+"""Tests that type a command, start a whole process or server, or come to the room through the step above it."""
