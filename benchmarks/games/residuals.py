@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.games.attackers import Pair, claimed, log_odds
 from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
-from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.events import DiscreteGaussian
+from privacy.accounting.events import DiscreteGaussian, gaussian_sigma_squared
 from privacy.arrays import Floats
 from privacy.grant.queries.residuals import noisy_residuals
 from privacy.grant.sampled_noise import SampledNoise

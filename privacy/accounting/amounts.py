@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
 from contracts.errors import SudareError
 from contracts.message import Message, message
@@ -201,3 +201,14 @@ def _decimal_text(units: int, places: int) -> str:
     """Write an integer scaled by 10^-places without an exponent or trailing zeros."""
     sign, (whole, part) = "-" if units < 0 else "", divmod(abs(units), 10**places)
     return f"{sign}{whole}.{part:0{places}d}".rstrip("0").rstrip(".")
+
+
+def root(value: Fraction, power: Literal[2, 3]) -> int:
+    """Return the square or cube root of a rational above 0, in whole units of 10^-18, rounded down."""
+    scaled: int = math.floor(value * 10 ** (18 * power))
+    if power == 2:
+        return math.isqrt(scaled)
+    found = 1 << -(-scaled.bit_length() // power)
+    while (lower := (2 * found + scaled // found**2) // 3) < found:  # Newton's method, from above
+        found = lower
+    return found

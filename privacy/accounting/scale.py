@@ -11,7 +11,6 @@ from typing import Final
 
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused, RealNumber, probability
 from privacy.accounting.calculus import Calculus, PureCalculus
-from privacy.accounting.calibrate import laplace_inverse_scale
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,6 +24,7 @@ from privacy.accounting.events import (
     RegisteredEvent,
     UnsupportedEvent,
     ZeroConcentrated,
+    laplace_inverse_scale,
 )
 from privacy.accounting.renyi import best_epsilon, pure_total, rho_for
 

@@ -26,8 +26,12 @@ from numpy.typing import NDArray
 
 from contracts.contract.impossible_cells import Clique
 from contracts.contract.terms import Adjacency
-from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian, ZeroConcentrated
+from privacy.accounting.events import (
+    DiscreteGaussian,
+    PoissonSampledGaussian,
+    ZeroConcentrated,
+    gaussian_sigma_squared,
+)
 from privacy.accounting.renyi import concentrated_loss
 from privacy.arrays import Singles
 from privacy.federation.plan import (

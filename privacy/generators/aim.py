@@ -32,16 +32,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from contracts.contract.impossible_cells import Clique
 from contracts.message import message
 from privacy.generators.fitting import (
-    Fitting,
     MarginalGenerator,
     WeightedClique,
     all_of_order,
@@ -62,26 +60,30 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Options,
     PlannedStep,
     Spending,
     SynthesisTask,
 )
-from privacy.generators.options import Options
 from privacy.generators.staged import (
     FIRST_MOVE,
     NO_STRUCTURE,
+    ChoosingFit,
     Precision,
     cells_that_count,
     measure_again,
     noise_error,
 )
-from privacy.grant.draws import Draws
-from privacy.grant.measurement import Measurement
 from privacy.marginals.graph import ModelSizes, model_size
-from privacy.marginals.inference import GraphicalModel
 from privacy.marginals.model import conditional_megabytes
 from privacy.marginals.scores import DistanceScore
 from privacy.marginals.sensitivity import marginal_moves
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from privacy.grant.draws import Draws
+    from privacy.grant.measurement import Measurement
+    from privacy.marginals.inference import GraphicalModel
 
 # --- The rounds of AIM.
 
@@ -130,7 +132,7 @@ class AimRounds:
 
     def __init__(
         self,
-        fitting: Fitting,
+        fitting: ChoosingFit,
         workload: Mapping[Clique, Fraction],
         weights: Mapping[Clique, Fraction],
         share: Fraction,
@@ -382,7 +384,7 @@ class Aim(MarginalGenerator):
             OutOfTime: the time limit has passed before the one-way marginals were measured.
         Privacy: the budget of the plan; each draw's choice depends on released values only.
         """
-        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        fitting = ChoosingFit(task, options, counts, grant, progress, self._clock)
         return _Aim(task, options).run(fitting)
 
 
@@ -464,7 +466,7 @@ class _Aim:
             f"; the time limit leaves about {left} of {self.rounds} rounds, what they do not spend is measured again"
         )
 
-    def run(self, fitting: Fitting) -> Fitted[Model]:
+    def run(self, fitting: ChoosingFit) -> Fitted[Model]:
         """Measure the columns, choose and measure in rounds, and measure again with all that is left."""
         spending, alpha = fitting.spending, Fraction(str(self.options.measured_share))
         rounds = AimRounds(fitting, self.workload, self.weights, self.round_share(spending), alpha)

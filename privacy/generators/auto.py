@@ -50,6 +50,7 @@ from privacy.generators.generator import (
     Generator,
     GeneratorPlan,
     Model,
+    Options,
     PlannedStep,
     Spending,
     SynthesisTask,
@@ -58,7 +59,6 @@ from privacy.generators.generator import (
 )
 from privacy.generators.independent import Independent
 from privacy.generators.mst import MaximumSpanningTree
-from privacy.generators.options import Options
 from privacy.generators.staged import FIRST_MOVE
 from privacy.grant.draws import Draws
 from privacy.marginals.count_noise import mean_absolute

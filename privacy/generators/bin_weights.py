@@ -35,11 +35,11 @@ from contracts.domains.trees import BinTree, bin_ends
 from contracts.release.joined_cells import joined_cells
 from privacy.arrays import Floats
 from privacy.generators.generator import CannotGenerate, CountsSource, InsideError, Model, SynthesisTask
-from privacy.generators.rows import PublishedModel, times
 from privacy.grant.measurement import CellSumMeasurement, Measurement
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.counts import PrivateCounts, coarsening
 from privacy.marginals.graph import CellDomain
+from privacy.marginals.model import PublishedModel, times
 from privacy.marginals.portable import PostProcessingSeed
 from privacy.refine.hierarchy import make_consistent
 

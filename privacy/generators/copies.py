@@ -39,14 +39,15 @@ from privacy.generators.generator import (
     Fitter,
     GeneratorPlan,
     Model,
+    Options,
     PlannedStep,
     SynthesisTask,
 )
-from privacy.generators.options import Options
-from privacy.generators.rows import PublishedModel, copy_seed
+from privacy.generators.rows import copy_seed
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement
 from privacy.marginals.estimation import Measured
+from privacy.marginals.model import PublishedModel
 from privacy.marginals.portable import PostProcessingSeed
 
 _FIT_SHARE: Final = 0.5

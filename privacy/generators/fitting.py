@@ -1,4 +1,4 @@
-"""One fit on its way: it measures and chooses through the grant, and estimates a model from what was measured."""
+"""One fit on its way: it measures through the grant, and estimates a model from what was measured."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import comb, lcm, pi, sqrt
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from contracts.contract.impossible_cells import Clique
 from contracts.reading.scalars import nearest, word_list
-from privacy.accounting.events import CountNoise
 from privacy.generators.generator import (
     CannotGenerate,
     CountsSource,
     FitProgress,
     Fitted,
     Model,
+    Options,
     OutOfTime,
     Spending,
     SynthesisTask,
 )
-from privacy.generators.options import Options
-from privacy.generators.rows import PublishedModel
-from privacy.grant.draws import Draws
-from privacy.grant.measurement import Measurement, Selection
-from privacy.grant.queries.choice import ChoiceQuery
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.marginals.blocks import NothingPossible
 from privacy.marginals.count_noise import mean_absolute, variance
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.estimation import STEPS, Measured, StructuralZeros, estimate, estimate_total
 from privacy.marginals.graph import CellDomain, ModelSizes, model_size
-from privacy.marginals.inference import GraphicalModel
-from privacy.marginals.scores import Candidate, Score
+from privacy.marginals.model import PublishedModel
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from privacy.accounting.events import CountNoise
+    from privacy.grant.draws import Draws
+    from privacy.grant.measurement import Measurement, Selection
+    from privacy.marginals.counts import PrivateCounts
+    from privacy.marginals.inference import GraphicalModel
 
 Stopwatch = Callable[[], float]
 ROUGH_TOLERANCE: Final = 0.02
@@ -115,31 +115,10 @@ class Fitting:
                 "time_limit it is another release, and is charged anew"
             )
 
-    def ended_early(self, nothing_measured: bool) -> bool:
-        """Say whether the time limit ends the choices here, or ended them here when this fit was first made.
-
-        A fit that is made again, after a crash or by who checks it, comes to the same end whatever its clock says:
-        a choice is due, and not it but the next measurement was drawn.
-
-        Args:
-            nothing_measured: then there is no model to end with.
-        Raises:
-            OutOfTime: it ends here, and nothing was measured.
-        """
-        if self.options.time_limit is None or self._grant.holds(self._key_of_choice):
-            return False
-        if nothing_measured:
-            self.refuse_late("first marginal")
-        return self.late or self._grant.holds(self._key_of_measurement)
-
     @property
     def _key_of_measurement(self) -> str:
         # A draw's key is its place in the order: the same fit run again finds it.
         return f"measurement-{len(self.measurements) + 1:04d}"
-
-    @property
-    def _key_of_choice(self) -> str:
-        return f"choice-{len(self.selections) + 1:04d}"
 
     def look_up(self, cliques: Sequence[Clique]) -> None:
         """Get handles for many cliques at once, so that they can be counted in one scan."""
@@ -155,16 +134,6 @@ class Fitting:
         self.spending.take(drawn.event)
         self.measurements.append(drawn)
         return drawn
-
-    def choose(self, scores: Mapping[Clique, Score], part: Fraction) -> Selection:
-        """Choose one of the cliques for a share of the budget."""
-        self.look_up(list(scores))
-        candidates = [Candidate(self._handles[clique], score) for clique, score in scores.items()]
-        key = self._key_of_choice
-        chosen = self._grant.draw(ChoiceQuery(tuple(candidates), self.spending.chooses(part)), key=key)
-        self.spending.take(chosen.event)
-        self.selections.append(chosen)
-        return chosen
 
     def total(self) -> float:
         """Return the number of rows: the public one, or the one estimated from what was measured [rows]."""

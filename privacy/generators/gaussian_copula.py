@@ -40,13 +40,13 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Options,
     PlannedStep,
     Spending,
     SynthesisTask,
     too_small,
 )
 from privacy.generators.latent_factors import event_of, measure, residuals_of, rows_of
-from privacy.generators.options import Options
 from privacy.generators.projection import BITS, checked_layout
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import SumMeasurement

@@ -12,33 +12,34 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import floor, isqrt
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
-from contracts.contract.contract import Adjacency, Contract
-from contracts.contract.impossible_cells import Clique
-from contracts.domains.addends import Addends
-from contracts.domains.bins import ExactNumber
-from contracts.domains.trees import BinTree
 from contracts.errors import SudareError
-from privacy.accounting.amounts import PICO, AmountRefused
+from privacy.accounting.amounts import PICO, AmountRefused, root
 from privacy.accounting.events import CountNoise, ExponentialMechanism, PrivacyEvent, Pure, ZeroConcentrated
 from privacy.accounting.renyi import Budget, limit, rho_for, share
-from privacy.grant.draws import Draws
 from privacy.grant.measurement import Measurement, Selection, SumMeasurement
-from privacy.learning.layout import PrivateRows, RowLayout
-from privacy.learning.trained import Trained
-from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.marginals.counts import PrivateCounts
-from privacy.marginals.estimation import Measured
-from privacy.marginals.graph import CellDomain
 from privacy.marginals.portable import PostProcessingSeed
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
-from privacy.table_plans.split import NoiseKind, root
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseKind, noise_event
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Adjacency, Contract
+    from contracts.contract.impossible_cells import Clique
+    from contracts.domains.addends import Addends
+    from contracts.domains.bins import ExactNumber
+    from contracts.domains.trees import BinTree
+    from privacy.grant.draws import Draws
+    from privacy.learning.layout import PrivateRows, RowLayout
+    from privacy.learning.trained import Trained
+    from privacy.marginals.cell_sums import PrivateCellSums
+    from privacy.marginals.counts import PrivateCounts
+    from privacy.marginals.estimation import Measured
+    from privacy.marginals.graph import CellDomain
 
 FitProgress = Callable[[float, str], None]
 """Told how much is done (0 to 1, never less than before) and what is being done; the text holds no count."""
@@ -297,7 +298,7 @@ class Fitted(Generic[ModelT_co]):
     @property
     def trainings(self) -> tuple[Trained, ...]:
         """What was trained by DP-SGD."""
-        return self.of_kind(Trained.kind)
+        return self.of_kind("training")
 
 
 class Fitter(Protocol, Generic[OptionsT, TaskT_contra, ModelT_co]):
@@ -527,7 +528,23 @@ def _root(square: Fraction) -> Fraction:
     return Fraction(isqrt(floor(square * _UNITS * _UNITS)), _UNITS)
 
 
-# --- The resolved options of a fitter.
+# --- The options of a fitter.
+
+
+class Options(BaseModel):
+    """What may be asked of any built-in generator; unknown options are refused.
+
+    Args:
+        noise: kind of noise; gaussian unless delta is 0, when not given.
+        max_model_megabytes: most memory that the model's tables may take [MB of 2²⁰ bytes].
+        time_limit: stop drawing after so many seconds; what has been measured by then makes the model [s].
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    noise: NoiseKind | None = None
+    max_model_megabytes: float = Field(default=80, gt=0, allow_inf_nan=False)
+    time_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 def resolved_options(fitter: Fitter[Any, Any, Any], options: BaseModel) -> dict[str, Any]:

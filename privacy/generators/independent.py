@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from contracts.contract.impossible_cells import Clique
 from privacy.generators.fitting import (
     Fitting,
     MarginalGenerator,
@@ -34,13 +33,16 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Options,
     PlannedStep,
     Spending,
     SynthesisTask,
 )
-from privacy.generators.options import Options
-from privacy.grant.draws import Draws
-from privacy.marginals.graph import CellDomain
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from privacy.grant.draws import Draws
+    from privacy.marginals.graph import CellDomain
 
 # --- Fixed.
 

@@ -29,12 +29,12 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Options,
     PlannedStep,
     Spending,
     SynthesisTask,
     too_small,
 )
-from privacy.generators.options import Options
 from privacy.grant.draws import Draws
 from privacy.grant.measurement import ResidualMeasurement
 from privacy.grant.queries.residuals import ResidualQuery

@@ -56,6 +56,7 @@ from privacy.generators.generator import (
     GeneratorPlan,
     Model,
     ModelReader,
+    Options,
     PlannedStep,
     Spending,
     SynthesisTask,
@@ -64,15 +65,14 @@ from privacy.generators.generator import (
     resolved_options,
     too_small,
 )
-from privacy.generators.options import Options
-from privacy.generators.rows import PIECE_ROWS, PublishedModel, shuffled
+from privacy.generators.rows import PIECE_ROWS, shuffled
 from privacy.grant.draws import Draws, PrefixedDraws
 from privacy.marginals.blocks import ModelTooLarge, NothingPossible
 from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.estimation import Measured
 from privacy.marginals.graph import CellDomain
 from privacy.marginals.inference import GraphicalModel
-from privacy.marginals.model import ConditionalColumns, conditional_columns, draw_given
+from privacy.marginals.model import ConditionalColumns, PublishedModel, conditional_columns, draw_given
 from privacy.marginals.portable import PostProcessingSeed
 
 if TYPE_CHECKING:

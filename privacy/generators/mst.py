@@ -22,7 +22,7 @@ import numpy as np
 
 from contracts.contract.impossible_cells import Clique
 from contracts.message import message
-from privacy.generators.fitting import Fitting, MarginalGenerator
+from privacy.generators.fitting import MarginalGenerator
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -30,11 +30,11 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Options,
     Spending,
     SynthesisTask,
 )
-from privacy.generators.options import Options
-from privacy.generators.staged import StagedFit, Stages, plan_stages
+from privacy.generators.staged import ChoosingFit, StagedFit, Stages, plan_stages
 from privacy.grant.draws import Draws
 from privacy.marginals.graph import ModelSizes
 from privacy.marginals.inference import GraphicalModel
@@ -75,7 +75,7 @@ class MaximumSpanningTree(MarginalGenerator):
             OutOfTime: the time limit has passed before all was measured.
         Privacy: the budget of the plan; each draw's choice depends on released values only.
         """
-        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        fitting = ChoosingFit(task, options, counts, grant, progress, self._clock)
         stages = _stages(task, fitting.spending)
         staged = StagedFit(fitting, stages)
         model = staged.columns()
@@ -100,7 +100,7 @@ def _stages(task: SynthesisTask, spending: Spending) -> Stages:
 
 
 def _choose_tree(
-    fitting: Fitting, pairs: Sequence[Clique], independent: GraphicalModel, parts: Iterable[Fraction]
+    fitting: ChoosingFit, pairs: Sequence[Clique], independent: GraphicalModel, parts: Iterable[Fraction]
 ) -> list[Clique]:
     """Choose pairs until all columns hang together (Kruskal's algorithm with private choices)."""
     domain, given = fitting.asked.domain, fitting.asked.given

@@ -55,7 +55,7 @@ from privacy.marginals.graph import CellDomain
 from privacy.marginals.inference import GraphicalModel
 from privacy.marginals.model import sample
 from privacy.marginals.portable import PostProcessingSeed
-from privacy.table_plans.split import NoiseKind
+from privacy.marginals.sensitivity import NoiseKind
 
 # --- How made-up rows go on from noisy votes.
 

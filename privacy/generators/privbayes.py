@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from contracts.contract.impossible_cells import Clique
-from privacy.generators.fitting import Fitting, MarginalGenerator
+from privacy.generators.fitting import MarginalGenerator
 from privacy.generators.generator import (
     CountsSource,
     DrawSeed,
@@ -39,11 +39,11 @@ from privacy.generators.generator import (
     Fitted,
     GeneratorPlan,
     Model,
+    Options,
     Spending,
     SynthesisTask,
 )
-from privacy.generators.options import Options
-from privacy.generators.staged import StagedFit, Stages, plan_stages
+from privacy.generators.staged import ChoosingFit, StagedFit, Stages, plan_stages
 from privacy.grant.draws import Draws
 from privacy.marginals.count_noise import mean_absolute
 from privacy.marginals.graph import ModelSizes
@@ -100,7 +100,7 @@ class PrivBayes(MarginalGenerator):
             OutOfTime: the time limit has passed before all was measured.
         Privacy: the budget of the plan; each draw's choice depends on released values only.
         """
-        fitting = Fitting(task, options, counts, grant, progress, self._clock)
+        fitting = ChoosingFit(task, options, counts, grant, progress, self._clock)
         stages = _stages(task, options, fitting.spending)
         staged = StagedFit(fitting, stages)
         model = staged.columns()
@@ -126,7 +126,7 @@ def _stages(task: SynthesisTask, options: PrivBayesOptions, spending: Spending) 
 class _Network:
     """The network so far: which columns are in it."""
 
-    def __init__(self, fitting: Fitting, options: PrivBayesOptions) -> None:
+    def __init__(self, fitting: ChoosingFit, options: PrivBayesOptions) -> None:
         self._fitting, self._options = fitting, options
         self._domain = fitting.asked.domain
         # The largest column is first: it has no parents, and a parent set never has to make room for it as a child.

@@ -20,15 +20,13 @@ from fractions import Fraction
 from itertools import combinations
 from math import hypot
 from statistics import fmean
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.impossible_cells import Clique
 from contracts.message import message
 from privacy.accounting.events import ZeroConcentrated
-from privacy.arrays import Floats
 from privacy.generators.fitting import (
     Fitting,
     check,
@@ -38,10 +36,16 @@ from privacy.generators.fitting import (
     expected_error,
     noise_in_words,
 )
-from privacy.generators.generator import Fitted, GeneratorPlan, Model, PlannedStep, Spending, SynthesisTask
-from privacy.generators.options import Options
+from privacy.generators.generator import Fitted, GeneratorPlan, Model, Options, PlannedStep, Spending, SynthesisTask
+from privacy.grant.queries.choice import ChoiceQuery
 from privacy.marginals.count_noise import mean_absolute
-from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.scores import Candidate, Score
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from privacy.arrays import Floats
+    from privacy.grant.measurement import Selection
+    from privacy.marginals.inference import GraphicalModel
 
 # --- What a budget buys where it makes more exact what is measured already, and when a new marginal is worth more.
 
@@ -207,6 +211,41 @@ class Stages:
             return cls((spending.total,), (), ())
         first, choices, chosen = spending.split(spending.total, weights)
         return cls(spending.split(first, [1] * columns), *(spending.split(part, edges) for part in (choices, chosen)))
+
+
+class ChoosingFit(Fitting):
+    """A fit that also makes private choices among marginals."""
+
+    def choose(self, scores: Mapping[Clique, Score], part: Fraction) -> Selection:
+        """Choose one of the cliques for a share of the budget."""
+        self.look_up(list(scores))
+        candidates = [Candidate(self._handles[clique], score) for clique, score in scores.items()]
+        key = self._key_of_choice
+        chosen = self._grant.draw(ChoiceQuery(tuple(candidates), self.spending.chooses(part)), key=key)
+        self.spending.take(chosen.event)
+        self.selections.append(chosen)
+        return chosen
+
+    def ended_early(self, nothing_measured: bool) -> bool:
+        """Say whether the time limit ends the choices here, or ended them here when this fit was first made.
+
+        A fit that is made again, after a crash or by who checks it, comes to the same end whatever its clock says:
+        a choice is due, and not it but the next measurement was drawn.
+
+        Args:
+            nothing_measured: then there is no model to end with.
+        Raises:
+            OutOfTime: it ends here, and nothing was measured.
+        """
+        if self.options.time_limit is None or self._grant.holds(self._key_of_choice):
+            return False
+        if nothing_measured:
+            self.refuse_late("first marginal")
+        return self.late or self._grant.holds(self._key_of_measurement)
+
+    @property
+    def _key_of_choice(self) -> str:
+        return f"choice-{len(self.selections) + 1:04d}"
 
 
 class StagedFit:

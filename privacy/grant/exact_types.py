@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, Union, cast, get_args, get_origin, get_t
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.contract.impossible_cells import Clique
 from contracts.release.tables.tables import MinimumFrequency
 from privacy.federation.rounds import SiteAnswers
 from privacy.learning.layout import PrivateRows
@@ -41,6 +42,8 @@ HANDLES: Final = frozenset(
     }
 )
 """Only their functions, which a grant alone calls, are taken as they are."""
+_NAMES: Final = {"Clique": Clique, **{each.__name__: each for each in (*HANDLES, MinimumFrequency)}}
+"""What the fields of a query are declared by in modules that import it for their types alone."""
 SCALARS: Final = frozenset({Fraction, Decimal, int, float, str, bool, NoneType})
 """What has no parts."""
 
@@ -143,7 +146,7 @@ def _fields(kind: Any) -> frozenset[str]:
 @cache
 def _declared(kind: Any) -> Mapping[str, tuple[Any, ...]]:
     """Return what each field of a class may be; those that the class fills in itself are left out."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, localns=_NAMES)
     return {each.name: _alternatives(hints[each.name]) for each in fields(kind) if each.init}
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.impossible_cells import Clique
-from contracts.domains.addends import Addends
 from privacy.accounting.events import (
     CountNoise,
     DiscreteGaussian,
@@ -20,12 +18,16 @@ from privacy.accounting.events import (
     PrivacyEvent,
     event_from_json,
 )
-from privacy.learning.moments import Moments
-from privacy.marginals.counts import Coarsening
-from privacy.marginals.residual_basis import Residual
-from privacy.marginals.suppression import Threshold
-from privacy.refine.sparse import SparseTable
-from privacy.statistics.cell_suppression import CellThreshold
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from contracts.domains.addends import Addends
+    from privacy.learning.moments import Moments
+    from privacy.marginals.counts import Coarsening
+    from privacy.marginals.residual_basis import Residual
+    from privacy.marginals.suppression import Threshold
+    from privacy.refine.sparse import SparseTable
+    from privacy.statistics.cell_suppression import CellThreshold
 
 
 class CellListing(Protocol):

@@ -45,8 +45,7 @@ import numpy as np
 
 from contracts.canonical import digest
 from contracts.contract.contract import Adjacency
-from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.events import DiscreteGaussian
+from privacy.accounting.events import DiscreteGaussian, gaussian_sigma_squared
 from privacy.arrays import Floats, Unsigned
 from privacy.learning.embedding import Embedding
 from privacy.learning.lattice import EXACT, LatticePoints, magnitude, sha256, whole_array, whole_number

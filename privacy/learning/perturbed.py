@@ -27,8 +27,7 @@ from math import ceil, isqrt
 from typing import Any, ClassVar, Final
 
 from contracts.canonical import digest
-from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplaceVector, gaussian_sigma_squared
 from privacy.arrays import Floats
 from privacy.learning.feed_forward import by_part, count_of
 from privacy.learning.layout import RowLayout

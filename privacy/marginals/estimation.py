@@ -25,16 +25,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.impossible_cells import Clique
-from privacy.arrays import Floats
 from privacy.marginals.blocks import NothingPossible
 from privacy.marginals.graph import CellDomain, check_size, junction_tree
 from privacy.marginals.inference import BeliefPropagation, GraphicalModel
+
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from privacy.arrays import Floats
 
 # --- What a model is fitted by.
 

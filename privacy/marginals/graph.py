@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from contracts.contract.contract import Contract
-from contracts.contract.impossible_cells import Clique
 from privacy.marginals.blocks import ModelTooLarge, blocks
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Contract
+    from contracts.contract.impossible_cells import Clique
 
 # --- The domain of a table.
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from math import factorial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.arrays import Floats
+if TYPE_CHECKING:
+    from privacy.arrays import Floats
 
 LN2_HIGH: Final = float.fromhex("0x1.62e42fee00000p-1")
 LN2_LOW: Final = float.fromhex("0x1.a39ef35793c76p-33")

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
-from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.events import DiscreteGaussian
+from privacy.accounting.events import DiscreteGaussian, gaussian_sigma_squared
 from privacy.marginals.sensitivity import GaussianNoise
 
 

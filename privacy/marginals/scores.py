@@ -17,15 +17,17 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Adjacency
-from contracts.contract.impossible_cells import Clique
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import marginal_moves
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Adjacency
+    from contracts.contract.impossible_cells import Clique
+    from privacy.marginals.counts import PrivateCounts
 
 _STEP: Final = Fraction(1, 1024)
 """Mutual information is rounded to multiples of it [nats x rows]."""

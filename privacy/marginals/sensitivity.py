@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
-from contracts.contract.contract import Adjacency
-from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import (
+    CountNoise,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    gaussian_sigma_squared,
+    laplace_inverse_scale,
+)
+
+if TYPE_CHECKING:
+    from contracts.contract.contract import Adjacency
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class GaussianNoise:
 
 
 Noise = LaplaceNoise | GaussianNoise
+NoiseKind = Literal["laplace", "gaussian"]
 LONGEST_MOVES: Final = 4096
 """Cells that an event lists as moved, at most."""
 

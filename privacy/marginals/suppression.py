@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.release.tables.tables import MinimumFrequency
-from privacy.accounting.events import CountNoise
 from privacy.marginals.count_noise import least_margin, mean_above, tail
+
+if TYPE_CHECKING:
+    from contracts.release.tables.tables import MinimumFrequency
+    from privacy.accounting.events import CountNoise
 
 _UP: Final = Context(prec=6, rounding=ROUND_CEILING)
 _MARGIN: Final = Decimal("1.000000001")

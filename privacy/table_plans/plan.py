@@ -28,11 +28,10 @@ from privacy.accounting.events import CountNoise, DiscreteLaplace
 from privacy.accounting.renyi import best_epsilon, rho_for
 from privacy.marginals.count_noise import half_width, variance
 from privacy.marginals.counts import Coarsening, coarsening
-from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, noise_event
+from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, NoiseKind, noise_event
 from privacy.refine.sparse_depth import Depth, depth_of, expected_false_hits
 from privacy.refine.tables import draws_total
 from privacy.table_plans.split import (
-    NoiseKind,
     kept_public_total,
     level_shares,
     optimal_shares,

@@ -17,17 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from math import floor, isqrt
+from math import floor
 from typing import TYPE_CHECKING, Final, Literal
 
-from privacy.accounting.amounts import PICO
+from privacy.accounting.amounts import PICO, root
+from privacy.marginals.sensitivity import NoiseKind
 
 if TYPE_CHECKING:
     from contracts.contract.contract import Contract
     from contracts.release.tables.tables import TablesProduct
 
-NoiseKind = Literal["laplace", "gaussian"]
-_ROOT_DIGITS: Final = 18
 STEP: Final = Fraction(1, 1000)
 
 
@@ -63,20 +62,9 @@ def optimal_shares(weights: Sequence[Fraction], cells: Sequence[int], noise: Noi
     power: Literal[2, 3] = 3 if noise == "laplace" else 2
     roots = [root(weight * size, power) for weight, size in zip(weights, cells, strict=True)]
     total = sum(roots)
-    shares = [Fraction(max(1, floor(Fraction(root * PICO, total))), PICO) for root in roots]
+    shares = [Fraction(max(1, floor(Fraction(each * PICO, total))), PICO) for each in roots]
     shares[roots.index(max(roots))] += 1 - sum(shares, Fraction(0))
     return tuple(shares)
-
-
-def root(value: Fraction, power: Literal[2, 3]) -> int:
-    """Return the square or cube root of a rational above 0, in whole units of 10^-18, rounded down."""
-    scaled: int = floor(value * 10 ** (_ROOT_DIGITS * power))
-    if power == 2:
-        return isqrt(scaled)
-    found = 1 << -(-scaled.bit_length() // power)
-    while (lower := (2 * found + scaled // found**2) // 3) < found:  # Newton's method, from above
-        found = lower
-    return found
 
 
 def weighted_rmse(weights: Sequence[Fraction], cells: Sequence[int], variances: Sequence[float]) -> float:
@@ -93,9 +81,7 @@ def weighted_rmse(weights: Sequence[Fraction], cells: Sequence[int], variances: 
     return float((squares / sum(counted)) ** 0.5)
 
 
-def level_shares(
-    sizes: Sequence[int], *, noise: Literal["laplace", "gaussian"], total_known: bool
-) -> tuple[Fraction, ...]:
+def level_shares(sizes: Sequence[int], *, noise: NoiseKind, total_known: bool) -> tuple[Fraction, ...]:
     """Return each level's part: the sum of the levels' error variances after consistency is least.
 
     A cell of every level counts the same, so that counts at all resolutions come out about equally accurate. Parts
@@ -116,7 +102,7 @@ def level_shares(
 
 
 @cache
-def _shares(sizes: tuple[int, ...], noise: Literal["laplace", "gaussian"], total_known: bool) -> tuple[Fraction, ...]:
+def _shares(sizes: tuple[int, ...], noise: NoiseKind, total_known: bool) -> tuple[Fraction, ...]:
     if len(sizes) == 1:
         return (Fraction(1),)
     from privacy.refine.hierarchy import split_budget  # here, so that plans without a hierarchy do not load scipy

@@ -38,6 +38,7 @@ from privacy.grant.queries.quantile_choice import QuantileChoiceQuery
 from privacy.grant.queries.query import DrawStage, Query
 from privacy.grant.queries.sparse_marginal import SparseMarginalQuery
 from privacy.grant.queries.training import TrainingQuery
+from privacy.learning.learners import parameters_of
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.terms import AccountTerms
 from privacy.private_table import PrivateTable
@@ -259,7 +260,7 @@ def of_training(query: TrainingQuery, stage: DrawStage, exact: Any, other: Any) 
             found[bytes(row)] += 1
     change = {row: abs(rows[0].get(row, 0) - rows[1].get(row, 0)) for row in {**rows[0], **rows[1]}}
     moved = [row for row, number in change.items() if number]
-    session, bound = query._session(stage.before, stage.place), query.plan.clipped_to(query.shared_length)
+    session, bound = query._session(stage.before, stage.place), query.plan.clipped_to(parameters_of(query.learner))
     like = exact[0]
 
     def normals(size: int, width: int) -> NDArray[np.float32]:

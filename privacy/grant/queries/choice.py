@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from contracts.canonical import digest
 from privacy.accounting.events import ExponentialMechanism
 from privacy.grant.measurement import DurableDraw, Selection
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.scores import Candidate, DistanceScore, MutualInformationScore, score_of
+
+if TYPE_CHECKING:
+    from privacy.marginals.counts import PrivateCounts
 
 LARGEST_PREDICTION: Final = 2**53
 """No count comes near it, and differences of two such numbers stay far inside 64 bits [rows]."""

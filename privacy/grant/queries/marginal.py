@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.impossible_cells import Clique
-from contracts.release.tables.tables import MinimumFrequency
-from privacy.accounting.events import CountNoise
-from privacy.federation.plans import CountingPlan
-from privacy.federation.rounds import Call, check_relation_of
 from privacy.grant.measurement import DurableDraw, Measurement
-from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery
-from privacy.learning.network import CannotTrain
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.count_noise import variance
-from privacy.marginals.counts import PrivateCounts
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, noise_event
 from privacy.marginals.suppression import Threshold, threshold_for
 
+if TYPE_CHECKING:
+    from contracts.contract.impossible_cells import Clique
+    from contracts.release.tables.tables import MinimumFrequency
+    from privacy.accounting.events import CountNoise
+    from privacy.marginals.counts import PrivateCounts
+
 
 @dataclass(frozen=True)
-class MarginalQuery(ShareableQuery[Measurement]):
+class MarginalQuery(Query[Measurement]):
     """A noisy marginal.
 
     Args:
@@ -81,37 +79,6 @@ class MarginalQuery(ShareableQuery[Measurement]):
         table = None if self.counts.parents is None else self.counts.parents.table
         terms = event, variance(event), *entered, threshold, table, self.counts.coarsening
         return Measurement(draw.key, draw.clique, draw.values, *terms)
-
-    @property
-    def shared_length(self) -> int:
-        """Cells of the marginal."""
-        return prod(self.counts.shape)
-
-    @property
-    def shared_identity(self) -> Mapping[str, Any]:
-        """Return the cells along each column."""
-        return {"shape": list(self.counts.shape)}
-
-    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
-        """Refuse another plan, or another table than that of the round.
-
-        Raises:
-            CannotTrain: with what is allowed.
-        """
-        if type(plan) is not CountingPlan:
-            raise CannotTrain("plan", type(plan).__name__, "CountingPlan itself")
-        check_relation_of(plan, relation.adjacency, relation.rows_per_unit)
-        clique, plain = plan.cliques[number], (None, None)
-        own = self.counts.coarsening or self.counts.parents, self.minimum_frequency
-        if self.clique != clique or own != plain:
-            raise CannotTrain("counts", "of other columns", f"the table of round {number}: {', '.join(clique)}")
-        if self.noise != plan.noise(number):
-            raise CannotTrain("noise", "another", "the plan's")
-
-    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
-        """Return a site's counts in fine units."""
-        steps: NDArray[np.int64] = plan.sent(exact[0])
-        return steps
 
 
 def noisy_counts(

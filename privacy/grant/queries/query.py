@@ -12,43 +12,34 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.contract.contract import Adjacency
-from contracts.contract.impossible_cells import Clique
-from privacy.accounting.events import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DiscreteLaplaceVector,
-    KeySelection,
-    PrivacyEvent,
-)
-from privacy.accounting.key_law import KeyCountLaw
-from privacy.federation.plan import ShareNoise
-from privacy.federation.rounds import Call, SiteAnswers
-from privacy.grant.measurement import DurableDraw
-from privacy.learning.layout import PrivateRows
-from privacy.marginals.cell_sums import PrivateCellSums
-from privacy.marginals.cell_values import PrivateCellValues
-from privacy.marginals.counts import PrivateCounts, SparseCounts
-from privacy.marginals.key_units import PrivateKeyRows, PrivateKeys
-from privacy.refine.sparse import SparseTable
+from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace, DiscreteLaplaceVector
 
-Handle = (
-    PrivateCounts
-    | SparseCounts
-    | PrivateCellSums
-    | PrivateCellValues
-    | PrivateKeys
-    | PrivateKeyRows
-    | PrivateRows
-    | SiteAnswers
+if TYPE_CHECKING:
+    from contracts.contract.contract import Adjacency
+    from contracts.contract.impossible_cells import Clique
+    from privacy.accounting.events import KeySelection, PrivacyEvent
+    from privacy.accounting.key_law import KeyCountLaw
+    from privacy.federation.plan import ShareNoise
+    from privacy.federation.rounds import SiteAnswers
+    from privacy.grant.measurement import DurableDraw
+    from privacy.learning.layout import PrivateRows
+    from privacy.marginals.cell_sums import PrivateCellSums
+    from privacy.marginals.cell_values import PrivateCellValues
+    from privacy.marginals.counts import PrivateCounts, SparseCounts
+    from privacy.marginals.key_units import PrivateKeyRows, PrivateKeys
+    from privacy.refine.sparse import SparseTable
+
+Handle: TypeAlias = (
+    "PrivateCounts | SparseCounts | PrivateCellSums | PrivateCellValues | PrivateKeys | PrivateKeyRows | PrivateRows"
+    " | SiteAnswers"
 )
 """A handle on what only a grant reads."""
-DrawnValues = NDArray[np.int64] | SparseTable
+DrawnValues: TypeAlias = "NDArray[np.int64] | SparseTable"
 """What a draw makes: a value for every cell, or one for each listed cell."""
 IntegerNoise = DiscreteLaplace | DiscreteLaplaceVector | DiscreteGaussian
 """Events of noise that is added to whole numbers, one by one."""
@@ -219,37 +210,6 @@ class Query(ABC, Generic[ResultT]):
     @abstractmethod
     def result(self, event: Any, drawn: tuple[DurableDraw, ...]) -> ResultT:
         """Return durable draws as whoever asked sees them."""
-
-
-class ShareableQuery(Query[ResultT]):
-    """A kind that can be asked across sites (`across_sites`): its exact numbers add up over disjoint rows."""
-
-    @property
-    @abstractmethod
-    def shared_length(self) -> int:
-        """Numbers in a sum over sites."""
-
-    @property
-    def called_with(self) -> int:
-        """How many parameters a call carries."""
-        return 0
-
-    @property
-    @abstractmethod
-    def shared_identity(self) -> Mapping[str, Any]:
-        """What is asked, as JSON values; plan and round stand beside it."""
-
-    @abstractmethod
-    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
-        """Refuse another plan, or another question than that of the round.
-
-        Raises:
-            CannotTrain: with what is allowed.
-        """
-
-    @abstractmethod
-    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
-        """Return a site's numbers in sent units, without noise. Only a grant calls this, with exact numbers."""
 
 
 def interval_names(key: str, draws: int) -> tuple[str, ...]:

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from privacy.accounting.events import DiscreteGaussian
 from privacy.arrays import Unsigned
-from privacy.federation.plans import SumBounds, SummingPlan
-from privacy.federation.rounds import Call, check_relation_of
 from privacy.grant.measurement import DurableDraw, SumMeasurement
-from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.learning.layout import PrivateRows, RowLayout
 from privacy.learning.moments import Moments, sum_event
-from privacy.learning.network import CannotTrain
 from privacy.marginals.count_noise import variance
 from privacy.marginals.sensitivity import GaussianNoise
 
@@ -26,7 +23,7 @@ BLOCK: Final = 1 << 22
 
 
 @dataclass(frozen=True)
-class SumQuery(ShareableQuery[SumMeasurement]):
+class SumQuery(Query[SumMeasurement]):
     """Noisy sums over rows, one number for each of the statistic's.
 
     Args:
@@ -73,37 +70,6 @@ class SumQuery(ShareableQuery[SumMeasurement]):
         (draw,) = drawn
         entered = draw.number, draw.sha256
         return SumMeasurement(draw.key, draw.values, event, variance(event), *entered, self.statistic)
-
-    @property
-    def shared_length(self) -> int:
-        """Numbers in the sum."""
-        return self.statistic.length
-
-    @property
-    def shared_identity(self) -> Mapping[str, Any]:
-        """Return the digests of the statistic and of how rows lie."""
-        return {"statistic": self.statistic.digest, "layout": self.rows.layout.digest}
-
-    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
-        """Refuse another plan, or a statistic of other bounds than the round's.
-
-        Raises:
-            CannotTrain: with what is allowed.
-        """
-        if type(plan) is not SummingPlan:
-            raise CannotTrain("plan", type(plan).__name__, "SummingPlan itself")
-        check_relation_of(plan, relation.adjacency, relation.rows_per_unit)
-        check_statistic(self.statistic, self.rows.layout)
-        bounds, terms = plan.sums[number], {"adjacency": plan.adjacency, "rows_per_unit": plan.rows_per_unit}
-        if SumBounds.of(self.statistic, rho=bounds.rho, **terms) != bounds:  # type: ignore[arg-type]
-            raise CannotTrain("statistic", "of other bounds", f"that of round {number}, as it was planned")
-        if self.noise != plan.noise(number):
-            raise CannotTrain("noise", "another", "the plan's")
-
-    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
-        """Add up exactly, and round to sent units."""
-        steps: NDArray[np.int64] = plan.sent(call.number, exact_total(exact[0], self.statistic, self.rows.layout))
-        return steps
 
 
 def check_statistic(statistic: Moments, layout: RowLayout) -> None:

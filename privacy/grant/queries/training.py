@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from contracts.canonical import digest
 from privacy.accounting.events import PoissonSampledGaussian
 from privacy.arrays import Unsigned
-from privacy.federation.plan import FederatedPlan
-from privacy.federation.rounds import Call
 from privacy.grant.measurement import DurableDraw
-from privacy.grant.queries.query import DrawStage, NoiseSource, Relation, ShareableQuery, interval_names
+from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation, interval_names
 from privacy.learning.layout import PrivateRows
 from privacy.learning.learners import Classifier, ClusteredModel, LatentModel, learner_digest, parameters_of
 from privacy.learning.network import CannotTrain, TrainingDiverged
@@ -36,7 +34,7 @@ if TYPE_CHECKING:  # torch takes seconds to import
 
 
 @dataclass(frozen=True)
-class TrainingQuery(ShareableQuery[Trained]):
+class TrainingQuery(Query[Trained]):
     """Parameters that DP-SGD trains.
 
     Args:
@@ -123,47 +121,6 @@ class TrainingQuery(ShareableQuery[Trained]):
         last, keys = drawn[-1], tuple(each.key for each in drawn)
         state = self._state(last.values)
         return Trained(self.learner, self.rows.layout, state.trained, keys, last.sha256, self.plan, last.values)
-
-    @property
-    def shared_length(self) -> int:
-        """Parameters of the learner."""
-        return parameters_of(self.learner)
-
-    @property
-    def called_with(self) -> int:
-        """The parameters so far."""
-        return parameters_of(self.learner)
-
-    @property
-    def shared_identity(self) -> Mapping[str, Any]:
-        """Return the digests of learner and layout."""
-        return {"learner": learner_digest(self.learner), "layout": self.rows.layout.digest}
-
-    def check_shared(self, plan: Any, number: int, relation: Relation) -> None:
-        """Refuse another plan, and what cannot be trained.
-
-        Raises:
-            CannotTrain: with what is allowed.
-        """
-        if type(plan) is not FederatedPlan or plan.training != self.plan:
-            raise CannotTrain("plan", type(plan).__name__, "FederatedPlan itself, of this training")
-        check_relation(relation)
-        self.learner.check(self.rows.layout)
-        plan.clipped_to(parameters_of(self.learner))
-        self.execution.chosen_device()
-
-    def shared(self, exact: tuple[Any, ...], *, plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
-        """Sample, clip, sum, and round to the lattice; a site keeps nothing from round to round."""
-        from privacy.learning.training import Session, TrainingState, initial_state
-
-        (codes,), size = exact, parameters_of(self.learner)
-        state = TrainingState(call.parameters, initial_state(self.learner).moments, np.empty(0, np.float32))
-        named = {"step": call.number, "steps": plan.rounds}
-        session = Session(self.learner, self.rows.layout, state, execution=self.execution, **named)
-        sampled = noise.poisson_sample(codes.shape[0], probability=self.plan.sampling_probability)
-        total = session.clipped_sum(codes[sampled], bound=plan.clipped_to(size), normals=noise.row_normals)
-        steps: NDArray[np.int64] = plan.sent(total.astype(np.float64))
-        return steps
 
     def _state(self, checkpoint: NDArray[np.int64] | None) -> TrainingState:
         from privacy.learning.training import TrainingState, initial_state, state_size

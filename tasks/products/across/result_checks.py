@@ -15,7 +15,8 @@ from contracts.release.tables.tables import TablesProduct, tables_of
 from privacy.classifiers.classifier import ClassifierModel, read_classifier
 from privacy.federation.rounds import RoundSum
 from privacy.generators.generator import Model
-from privacy.generators.rows import FORBIDDEN, PIECE_ROWS, read_model, seed_text
+from privacy.generators.rows import PIECE_ROWS, read_model, seed_text
+from privacy.marginals.model import FORBIDDEN
 from tasks.products.across.results import COUNTS, FederatedOutput, classifier_files, rows_of, rows_paths, seed_of
 from tasks.products.across.spec_terms import Federation
 from tasks.products.synthetic.row_replay import check_published_rows, row_table

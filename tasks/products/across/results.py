@@ -27,13 +27,13 @@ from privacy.classifiers.classifier import CardTerms, ClassifierModel, card_of, 
 from privacy.classifiers.trainer import trainer
 from privacy.federation.rounds import RoundSum
 from privacy.generators.fitting import zeros
-from privacy.generators.generator import Model
-from privacy.generators.options import Options
-from privacy.generators.rows import PublishedModel, synthetic_rows
+from privacy.generators.generator import Model, Options
+from privacy.generators.rows import synthetic_rows
 from privacy.learning.learners import learner_slots, parameters_of
 from privacy.learning.plan import Execution
 from privacy.marginals.count_noise import half_width
 from privacy.marginals.estimation import Measured, estimate, estimate_total
+from privacy.marginals.model import PublishedModel
 from privacy.marginals.portable import PostProcessingSeed
 from privacy.table_plans.plan import CONFIDENCE
 from tasks.products.across.spec_terms import Federation, estimated_of

@@ -27,16 +27,14 @@ from contracts.release.federation_spec import (
     check_federation,
 )
 from privacy.accounting.amounts import delta_up, loss_up
-from privacy.accounting.calibrate import gaussian_sigma_squared
-from privacy.accounting.events import PrivacyEvent
+from privacy.accounting.events import PrivacyEvent, gaussian_sigma_squared
 from privacy.accounting.renyi import best_epsilon, rho_for
 from privacy.federation.plan import FederatedPlan, Trust, planned
 from privacy.federation.plans import CountingPlan, PhasedPlan, keys
 from privacy.generators.calibration import task_of
 from privacy.generators.fitting import check, check_size
-from privacy.generators.generator import SynthesisTask
+from privacy.generators.generator import Options, SynthesisTask
 from privacy.generators.latent import PhasedOptions
-from privacy.generators.options import Options
 from privacy.generators.p3gm_across import FEDERATED, Across, P3gmAcross
 from privacy.learning.layout import RowLayout, row_layout
 from privacy.learning.learners import Classifier

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from privacy.accounting.amounts import ATTO, LARGEST, PICO, AmountRefused
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order, calculus_from_json
-from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,6 +23,8 @@ from privacy.accounting.events import (
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
+    gaussian_sigma_squared,
+    laplace_inverse_scale,
 )
 from privacy.accounting.renyi import best_epsilon, epsilon_at, renyi, rho_for
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from privacy.accounting.amounts import ATTO, PICO, AmountRefused
 from privacy.accounting.calculus import Calculus, PureCalculus, RenyiCalculus, best_order
-from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
 from privacy.accounting.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,6 +24,8 @@ from privacy.accounting.events import (
     Pure,
     UnsupportedEvent,
     ZeroConcentrated,
+    gaussian_sigma_squared,
+    laplace_inverse_scale,
 )
 from privacy.accounting.renyi import best_epsilon, pure_loss, renyi, rho_for
 from privacy.accounting.scale import largest_epsilon, scaled

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy.accounting.events import Gaussian, PoissonSampledGaussian
-from privacy.accounting.renyi import RELATIVE_MARGIN, pure_loss, renyi
-from privacy.accounting.sampled_gaussian import sampled_gaussian_divergence
+from privacy.accounting.renyi import RELATIVE_MARGIN, pure_loss, renyi, sampled_gaussian_divergence
 
 SLACK = 3 * RELATIVE_MARGIN
 HALF = Fraction(1, 2)

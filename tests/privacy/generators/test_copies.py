@@ -12,10 +12,11 @@ import pytest
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.generators.copied_model import CopiedModel, read_copied
 from privacy.generators.copies import redrawn
-from privacy.generators.rows import PublishedModel, read_model
+from privacy.generators.rows import read_model
 from privacy.grant.measurement import Measurement
 from privacy.marginals.graph import CellDomain
 from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.model import PublishedModel
 from privacy.marginals.portable import PostProcessingSeed
 
 CELLS = 200_000

@@ -18,8 +18,9 @@ from privacy.generators.bin_weights import bin_contents, inside_error, leaf_esti
 from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, InsideTask, SynthesisTask
 from privacy.generators.inside_bins import FilledModel, InsideBins, with_inside
-from privacy.generators.rows import PublishedModel, contents_of, read_model
+from privacy.generators.rows import contents_of, read_model
 from privacy.marginals.graph import CellDomain
+from privacy.marginals.model import PublishedModel
 from tests.privacy.generators.small_table import DELTA, asked
 
 DOMAIN = IntegerDomain.model_validate(

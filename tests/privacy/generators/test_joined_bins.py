@@ -22,11 +22,12 @@ from privacy.generators.bin_weights import MOST_RUNS, JoinedBins, Joins, apart_i
 from privacy.generators.calibration import generator
 from privacy.generators.generator import CannotGenerate, Fitted, InsideTask, SynthesisTask
 from privacy.generators.inside_bins import CountedColumn, FilledModel, follow_blocks, followed_blocks, with_inside
-from privacy.generators.rows import PublishedModel, read_model
+from privacy.generators.rows import read_model
 from privacy.grant.queries.query import Relation
 from privacy.marginals.blocks import NothingPossible
 from privacy.marginals.cell_sums import PrivateCellSums
 from privacy.marginals.graph import CellDomain
+from privacy.marginals.model import PublishedModel
 from tests.contracts.contract.test_bin_contents import contract
 from tests.privacy.generators.small_table import DELTA, CountedTable, asked, quiet, start
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place

@@ -13,9 +13,8 @@ import pytest
 from contracts.contract.contract import Adjacency
 from contracts.contract.impossible_cells import Clique
 from privacy.accounting.events import DiscreteGaussian
-from privacy.generators.generator import CannotGenerate, OutOfTime, Spending, SynthesisTask
+from privacy.generators.generator import CannotGenerate, Options, OutOfTime, Spending, SynthesisTask
 from privacy.generators.latent_factors import LatentFactorGenerator
-from privacy.generators.options import Options
 from privacy.generators.p3gm import reach
 from privacy.generators.projection import Projected, Projection, check_clip
 from privacy.learning.layout import ColumnLayout, RowLayout

@@ -15,10 +15,11 @@ from privacy.generators.calibration import GENERATORS, TRAINERS
 from privacy.generators.generator import CandidateRefused, default_values, non_default_options, resolved_options
 from privacy.generators.latent import PhasedOptions
 from privacy.generators.linked_tables import LinkedTablesOptions, _generators
-from privacy.generators.rows import FORBIDDEN, PublishedModel, read_model
+from privacy.generators.rows import read_model
 from privacy.marginals.blocks import NothingPossible
 from privacy.marginals.graph import CellDomain
 from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.model import FORBIDDEN, PublishedModel
 
 DOMAIN = CellDomain(("a", "b", "c"), (2, 3, 4))
 

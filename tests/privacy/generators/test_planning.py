@@ -25,9 +25,8 @@ from privacy.generators.aim import AimOptions
 from privacy.generators.auto import Auto, AutoOptions, _options, chosen
 from privacy.generators.calibration import generator, plan_synthetic
 from privacy.generators.fitting import all_of_order, downward_closure, expected_error, relevance
-from privacy.generators.generator import CannotGenerate, GeneratorPlan, Spending, SynthesisTask, split
+from privacy.generators.generator import CannotGenerate, GeneratorPlan, Options, Spending, SynthesisTask, split
 from privacy.generators.independent import Fixed, Independent
-from privacy.generators.options import Options
 from privacy.generators.staged import NO_STRUCTURE
 from privacy.learning.layout import ColumnLayout, RowLayout
 from privacy.marginals.count_noise import mean_absolute, variance

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from privacy.generators.bin_weights import _factors, standing, standing_margins
-from privacy.generators.rows import PublishedModel, times
 from privacy.marginals.graph import CellDomain
 from privacy.marginals.inference import GraphicalModel
+from privacy.marginals.model import PublishedModel, times
 
 DOMAIN = CellDomain(("pay", "job", "home"), (4, 3, 2))
 

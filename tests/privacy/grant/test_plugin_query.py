@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.calibrate import gaussian_sigma_squared
+from privacy.accounting.events import gaussian_sigma_squared
 from privacy.accounting.events import RegisteredEvent
 from privacy.accounting.events import DiscreteGaussian
 from privacy.grant.measurement import DurableDraw

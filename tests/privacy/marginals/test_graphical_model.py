@@ -12,11 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacy.arrays import Floats
-from privacy.marginals import contraction
+from privacy.marginals import inference
 from privacy.marginals.blocks import NothingPossible
-from privacy.marginals.contraction import lacking, sum_onto, three_axes
 from privacy.marginals.graph import CellDomain
-from privacy.marginals.inference import BeliefPropagation, ContractionTree, GraphicalModel
+from privacy.marginals.inference import (
+    BeliefPropagation,
+    ContractionTree,
+    GraphicalModel,
+    lacking,
+    sum_onto,
+    three_axes,
+)
 from privacy.marginals.model import conditional_columns, conditional_megabytes, draw_given, elimination
 from privacy.marginals.portable import PostProcessingSeed
 from tests.privacy.marginals.random_models import joint, models, random_model, summed
@@ -175,7 +181,7 @@ def test_how_the_products_are_cut_changes_nothing(most: int, monkeypatch: pytest
     """One product a cell of what is summed over, some, or all of it in one product."""
     generator = np.random.default_rng(5)
     parts = [generator.normal(size=shape) for shape in ((1, 8, 1, 10, 11), (1, 8, 9, 1, 11), (3, 1, 9, 10, 1))]
-    monkeypatch.setattr(contraction, "MOST_MULTIPLICATIONS", most)
+    monkeypatch.setattr(inference, "MOST_MULTIPLICATIONS", most)
     found = sum_onto(parts, (2, 3, 4), 0, (1, 3, 4))
     assert found is not None
     np.testing.assert_allclose(found, np.exp(parts[0] + parts[1] + parts[2]).sum(axis=(0, 2)), rtol=1e-12)

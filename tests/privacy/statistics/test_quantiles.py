@@ -17,8 +17,13 @@ from scipy.stats import binom
 
 from contracts.domains.lattice import ValueLattice
 from contracts.domains.trees import QuantileChoices, ValueTree
-from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import (
+    CountNoise,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    gaussian_sigma_squared,
+    laplace_inverse_scale,
+)
 from privacy.marginals.count_noise import variance
 from privacy.noise.random_bytes import SeededBytes
 from privacy.statistics import quantiles

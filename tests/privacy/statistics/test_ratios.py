@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privacy.accounting.calibrate import gaussian_sigma_squared, laplace_inverse_scale
-from privacy.accounting.events import CountNoise, DiscreteGaussian, DiscreteLaplace
+from privacy.accounting.events import (
+    CountNoise,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    gaussian_sigma_squared,
+    laplace_inverse_scale,
+)
 from privacy.noise.random_bytes import SeededBytes
 from privacy.statistics.estimates import NoisySums, estimate_ratios
 from privacy.statistics.noise_sums import mixed_quantile, quantile

@@ -20,9 +20,10 @@ from privacy.accounting.amounts import ATTO, PICO
 from privacy.accounting.calculus import PureCalculus, RenyiCalculus, best_order
 from privacy.accounting.events import DiscreteGaussian, DiscreteLaplace
 from privacy.marginals.residuals import cell_covariance
+from privacy.marginals.sensitivity import NoiseKind
 from privacy.refine.margin_spaces import spread
 from privacy.table_plans.plan import TOTAL_KEY, TablesPlan, plan_tables
-from privacy.table_plans.split import NoiseKind, optimal_shares, shares_by_weight, weighted_rmse
+from privacy.table_plans.split import optimal_shares, shares_by_weight, weighted_rmse
 
 ADULT = Path(__file__).parents[3] / "examples" / "adult"
 CONTRACT = load_contract(ADULT / "adult.odcs.yaml")

@@ -16,7 +16,7 @@ from contracts.errors import SpecRefused, SudareError
 from contracts.release.federation_spec import load_site
 from flows.federation.site import SiteService, joined
 from privacy.federation.plans import PhasedPlan
-from privacy.generators.rows import FORBIDDEN
+from privacy.marginals.model import FORBIDDEN
 from tasks.federation.flower import packed, unpacked
 from tasks.records.files.write import write_arrays
 from tasks.storage.workspace.settings import Workspace

@@ -6,9 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privacy.generators.generator import Fitted, GeneratorPlan, Model, SynthesisTask
+from privacy.generators.generator import Fitted, GeneratorPlan, Model, Options, SynthesisTask
 from privacy.generators.independent import Independent
-from privacy.generators.options import Options
 from privacy.grant.queries.query import Relation
 from privacy.marginals.counts import PrivateCounts
 from tally.query import TallyQuery

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacy.accounting.calibrate import laplace_inverse_scale
-from privacy.accounting.events import DiscreteLaplace
+from privacy.accounting.events import DiscreteLaplace, laplace_inverse_scale
 from privacy.grant.measurement import DurableDraw
 from privacy.grant.queries.query import DrawStage, NoiseSource, Query, Relation
 from privacy.marginals.counts import PrivateCounts

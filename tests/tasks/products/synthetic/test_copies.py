@@ -15,7 +15,8 @@ from rich.console import Console
 
 from console.products.synthetic import SyntheticProductView
 from contracts.errors import SpecRefused
-from privacy.generators.rows import FORBIDDEN, STEPS, copy_seed, seed_text
+from privacy.generators.rows import copy_seed, seed_text
+from privacy.marginals.model import FORBIDDEN, STEPS
 from privacy.marginals.portable import PostProcessingSeed
 from tests.tasks.products.synthetic.test_verify_synthetic import model_of, write_model
 from tests.tasks.records.version_schemas import version_schemas

@@ -13,8 +13,8 @@ import yaml
 from pydantic import BaseModel
 
 from privacy.generators.calibration import FittedPlan, FitterRegistry
+from privacy.generators.generator import Options
 from privacy.generators.latent import PhasedOptions
-from privacy.generators.options import Options
 from privacy.generators.p3gm import P3gm
 from tasks.records.model.version_statements import ChargeStatement
 from tasks.records.record import published_explanation
