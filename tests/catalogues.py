@@ -5,8 +5,6 @@ A text of a page is `t("key")` in a template, or `text("key")` in a module. A co
 that stands in a module as it is.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re
@@ -50,7 +48,6 @@ def sentences() -> dict[Id, str]:
 
 @cache
 def modules() -> tuple[tuple[Path, tuple[ast.Call | ast.Constant, ...]], ...]:
-    """Return the calls and the constants of every module of ours."""
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     trees = ((path, ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths)
     return tuple(
@@ -134,7 +131,6 @@ def catalogue(code: str) -> Entries:
 
 
 def told(code: str) -> dict[Entry, tuple[str, ...]]:
-    """Return the forms of each text of a language, by context and id."""
     return {
         (entry.context or "", entry.id if isinstance(entry.id, str) else tuple(entry.id)): forms(entry.string)
         for entry in catalogue(code)

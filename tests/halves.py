@@ -3,8 +3,6 @@
 python -m tests.halves [OPTIONS OF PYTEST ...]
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The packages of the core and of the extensions, for tests that look through all of the source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

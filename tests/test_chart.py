@@ -1,7 +1,5 @@
 """deploy/chart: Helm lints and renders it, and what it renders is sound and closed."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os
@@ -82,7 +80,7 @@ def of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
 
 
 @pytest.mark.parametrize("values", [{}, VALUES], ids=["defaults", "all"])
-def test_helm_and_the_schemas_of_kubernetes_find_nothing(values: dict[str, Any]) -> None:
+def test_helm_and_the_schemas_of_kubernetes_find_nothing(values: dict[str, Any]):
     linted = helm("lint", "--strict", str(CHART), values=values)
     assert linted.returncode == 0, linted.stdout
     for each in rendered(values):
@@ -90,7 +88,7 @@ def test_helm_and_the_schemas_of_kubernetes_find_nothing(values: dict[str, Any])
             kubernetes_validate.validate(each, version, strict=True)
 
 
-def test_the_schemas_find_a_field_that_is_misspelt(manifests: list[Manifest]) -> None:
+def test_the_schemas_find_a_field_that_is_misspelt(manifests: list[Manifest]):
     """The wrong case: that the check above can fail."""
     broken = json.loads(json.dumps(of_kind(manifests, "Deployment")["office-site"]))
     broken["spec"]["template"]["spec"]["containers"][0]["redinessProbe"] = {}
@@ -98,7 +96,7 @@ def test_the_schemas_find_a_field_that_is_misspelt(manifests: list[Manifest]) ->
         kubernetes_validate.validate(broken, KUBERNETES[-1], strict=True)
 
 
-def test_no_pod_is_root_or_writes_where_it_need_not(manifests: list[Manifest]) -> None:
+def test_no_pod_is_root_or_writes_where_it_need_not(manifests: list[Manifest]):
     found = dict(pods(manifests))
     assert set(found) == {"office-worker", "office-prefect", "office-site", "office-claims", "office-births"}
     for name, pod in found.items():
@@ -121,7 +119,7 @@ def test_no_pod_is_root_or_writes_where_it_need_not(manifests: list[Manifest]) -
             assert each["image"] == f"registry.example.org/sudare@sha256:{'a' * 64}"
 
 
-def test_services_have_probes_and_passwords_are_named_never_written(manifests: list[Manifest]) -> None:
+def test_services_have_probes_and_passwords_are_named_never_written(manifests: list[Manifest]):
     for name in ("office-prefect", "office-site"):
         [container] = of_kind(manifests, "Deployment")[name]["spec"]["template"]["spec"]["containers"]
         assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(container)
@@ -135,7 +133,7 @@ def test_services_have_probes_and_passwords_are_named_never_written(manifests: l
     assert not of_kind(manifests, "Secret")
 
 
-def test_only_workers_mount_the_confidential_source_and_reach_it(manifests: list[Manifest]) -> None:
+def test_only_workers_mount_the_confidential_source_and_reach_it(manifests: list[Manifest]):
     """Jobs are workers too. Everybody is shut off first; each policy selects the pods of one component alone."""
     found = dict(pods(manifests))
     mounting = {
@@ -171,7 +169,7 @@ def covers(peer: Manifest, network: str) -> bool:
     return block is not None and ipaddress.ip_network(network).overlaps(ipaddress.ip_network(block["cidr"]))
 
 
-def test_the_commands_are_those_of_the_compose_file(manifests: list[Manifest]) -> None:
+def test_the_commands_are_those_of_the_compose_file(manifests: list[Manifest]):
     """Both start the same image in the same ways."""
     services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
     for name in ("worker", "prefect", "site"):
@@ -182,14 +180,14 @@ def test_the_commands_are_those_of_the_compose_file(manifests: list[Manifest]) -
     assert worker["command"] == ["sudare", "run", "/data/claims.yaml", "--supersede"]
 
 
-def test_a_job_is_tried_again_after_a_kill_and_never_after_a_refusal(manifests: list[Manifest]) -> None:
+def test_a_job_is_tried_again_after_a_kill_and_never_after_a_refusal(manifests: list[Manifest]):
     job = of_kind(manifests, "CronJob")["office-claims"]["spec"]
     assert job["concurrencyPolicy"] == "Forbid"
     [rule] = job["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
     assert (rule["action"], rule["onExitCodes"]["values"]) == ("FailJob", [2, 3, 4, 5])
 
 
-def test_pods_that_start_together_make_one_workspace(manifests: list[Manifest], tmp_path: Path) -> None:
+def test_pods_that_start_together_make_one_workspace(manifests: list[Manifest], tmp_path: Path):
     """The command of the init container, really run six times at once: one makes it, the others wait and find it."""
     [init] = dict(pods(manifests))["office-worker"]["spec"]["initContainers"]
     sudare = tmp_path / "sudare"
@@ -223,7 +221,7 @@ def test_pods_that_start_together_make_one_workspace(manifests: list[Manifest], 
         ({"wroker": {}}, "wroker"),
     ],
 )  # fmt: skip
-def test_values_that_do_not_fit_are_refused_by_name(values: dict[str, Any], named: str) -> None:
+def test_values_that_do_not_fit_are_refused_by_name(values: dict[str, Any], named: str):
     refused = helm("template", "office", str(CHART), values=values)
     assert refused.returncode != 0
     assert named in refused.stderr

@@ -3,8 +3,6 @@
 No container engine is needed: commands, environment and health checks are read out of compose.yaml and run here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -43,7 +41,7 @@ def compose() -> dict[str, dict[str, object]]:
     return yaml.safe_load(local.filled(local.COMPOSE.read_text(), VALUES))  # type: ignore[no-any-return]
 
 
-def test_no_service_is_root_or_open_to_the_network(compose: dict[str, dict[str, object]]) -> None:
+def test_no_service_is_root_or_open_to_the_network(compose: dict[str, dict[str, object]]):
     """Ours run as a number that is not 0, on a read-only root without capabilities; only loopback is published."""
     services = compose["services"]
     assert set(services) == {"postgres", "prefect", "init", "worker", "site"}
@@ -57,7 +55,7 @@ def test_no_service_is_root_or_open_to_the_network(compose: dict[str, dict[str, 
     assert services["worker"]["deploy"] == {"replicas": 2}  # type: ignore[index]
 
 
-def test_each_service_has_what_it_needs_and_no_more(compose: dict[str, dict[str, dict[str, object]]]) -> None:
+def test_each_service_has_what_it_needs_and_no_more(compose: dict[str, dict[str, dict[str, object]]]):
     """Confidential tables are the workers' alone, the site changes no file, and Prefect is not the ledger's role."""
     services = compose["services"]
     mounted = {name: service.get("volumes", []) for name, service in services.items()}
@@ -76,7 +74,7 @@ def test_each_service_has_what_it_needs_and_no_more(compose: dict[str, dict[str,
     assert not any(name.startswith("PREFECT") for name in services["site"]["environment"])  # type: ignore[attr-defined]
 
 
-def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]) -> None:
+def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]):
     """compose.yaml refuses to start without the passwords, and the example leaves them empty."""
     text = local.COMPOSE.read_text()
     assert "deploy/.env" in (DEPLOY.parent / ".gitignore").read_text().split()
@@ -86,7 +84,7 @@ def test_no_password_stands_in_a_file(compose: dict[str, dict[str, object]]) -> 
         assert f"\n{name}=\n" in (DEPLOY / "example.env").read_text()
 
 
-def test_the_image_is_not_root_and_installs_what_was_locked() -> None:
+def test_the_image_is_not_root_and_installs_what_was_locked():
     """The last user is a number, the base is pinned, and pip installs by hash, but for torch and our own tree."""
     text = (DEPLOY / "Dockerfile").read_text()
     assert "--compile" in text  # what the image has compiled stays: its root is read-only where it runs
@@ -107,7 +105,7 @@ def test_the_image_is_not_root_and_installs_what_was_locked() -> None:
     assert all((DEPLOY.parent / name).exists() for name in sources)
 
 
-def test_the_entrypoint_of_prefect_yaml_is_the_flow() -> None:
+def test_the_entrypoint_of_prefect_yaml_is_the_flow():
     """It is a module's, which workers have installed wherever they work, and no folder of whoever deployed is pulled;
     its parameters are those of the flow."""
     told = yaml.safe_load((DEPLOY / "prefect.yaml").read_text())
@@ -127,7 +125,6 @@ def _postgres() -> None:
 
 
 def _bin(folder: Path) -> dict[str, str]:
-    """An environment in which `sudare` is a command."""
     folder.mkdir()
     program = folder / "sudare"
     program.write_text(f"#!/bin/sh\nexec {' '.join(SUDARE[:2])} '{SUDARE[2]}' \"$@\"\n")
@@ -136,7 +133,7 @@ def _bin(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.services
-def test_a_backup_comes_back(tmp_path: Path) -> None:
+def test_a_backup_comes_back(tmp_path: Path):
     """Files, keys, ledger and draws, those that were made after the ledger's copy too; a broken copy and a folder
     that holds a workspace are refused."""
     from benchmarks.orchestration import release_plainly
@@ -173,7 +170,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path) -> None:
+def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path):
     """`deploy.local` has a new database each time: what the workspace's own ledger holds would be unspent."""
     (tmp_path / "sudare.toml").write_text("")
     command = [sys.executable, "-m", "deploy.local", "--workspace", str(tmp_path), "--", "sudare", "--help"]
@@ -186,7 +183,7 @@ def test_a_workspace_with_a_ledger_of_its_own_is_not_tried_out(tmp_path: Path) -
 @pytest.mark.services
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("_postgres")
-def test_what_compose_describes_publishes_a_period(tmp_path: Path) -> None:
+def test_what_compose_describes_publishes_a_period(tmp_path: Path):
     """Server, PostgreSQL, two workers and the site, if it is installed; a period is published; all of it ends."""
     (tmp_path / "logs").mkdir()
     place = make_periodic(tmp_path / "data")  # gives contract, spec and rows; its own workspace is not used

@@ -1,7 +1,5 @@
 """What `make dist` gives out: built twice it has the same bytes, and tools of others accept what describes it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -62,7 +60,7 @@ def loaded(path: Path) -> Any:
 
 
 @pytest.mark.services
-def test_a_second_build_gives_the_same_bytes(checkout: Path, built: Path, tmp_path: Path) -> None:
+def test_a_second_build_gives_the_same_bytes(checkout: Path, built: Path, tmp_path: Path):
     """In another folder, under another umask, another time zone, and with other times of the files."""
     elsewhere = shutil.copytree(checkout, tmp_path / "elsewhere")
     for path in elsewhere.rglob("*.py"):
@@ -86,7 +84,7 @@ def differing(first: Path, second: Path) -> list[str]:
 
 
 @pytest.mark.services
-def test_a_byte_that_differs_is_found(built: Path, tmp_path: Path) -> None:
+def test_a_byte_that_differs_is_found(built: Path, tmp_path: Path):
     """The comparison of two builds would find one byte in any of the files, and a file that only one of them has."""
     again = shutil.copytree(built, tmp_path / "again")
     (again / "more").touch()
@@ -96,7 +94,7 @@ def test_a_byte_that_differs_is_found(built: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, tmp_path: Path) -> None:
+def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, tmp_path: Path):
     """What a distribution builds of the archive has the modules of the wheel, byte for byte: those of the commit.
 
     So a changed file changes the wheel, whose digest the provenance names beside the commit.
@@ -119,7 +117,7 @@ def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, t
 
 
 @pytest.mark.services
-def test_the_bill_of_materials_is_what_others_take_for_one(built: Path) -> None:
+def test_the_bill_of_materials_is_what_others_take_for_one(built: Path):
     """CycloneDX's own validator accepts it; with a key too much, or without a version, it does not."""
     bill, validator = (built / BILL).read_text(), JsonStrictValidator(SchemaVersion.V1_6)
     assert validator.validate_str(bill) is None
@@ -128,7 +126,7 @@ def test_the_bill_of_materials_is_what_others_take_for_one(built: Path) -> None:
 
 
 @pytest.mark.services
-def test_the_bill_names_every_package_of_the_lock_with_its_digests(built: Path) -> None:
+def test_the_bill_names_every_package_of_the_lock_with_its_digests(built: Path):
     bill = loaded(built / BILL)
     listed = {each["name"]: each for each in bill["components"]}
     assert {name: each["version"] for name, each in listed.items()} == {
@@ -140,7 +138,7 @@ def test_the_bill_names_every_package_of_the_lock_with_its_digests(built: Path) 
 
 
 @pytest.mark.services
-def test_the_bill_says_who_needs_whom_and_what_it_does_not_know(built: Path) -> None:
+def test_the_bill_says_who_needs_whom_and_what_it_does_not_know(built: Path):
     """Needs lead from Sudare to every package of this system; those of other systems are listed as unknown."""
     bill = loaded(built / BILL)
     needs = {each["ref"]: each["dependsOn"] for each in bill["dependencies"]}
@@ -159,7 +157,7 @@ def test_the_bill_says_who_needs_whom_and_what_it_does_not_know(built: Path) -> 
 
 
 @pytest.mark.services
-def test_the_provenance_is_what_others_take_for_one(built: Path, checkout: Path) -> None:
+def test_the_provenance_is_what_others_take_for_one(built: Path, checkout: Path):
     """in-toto's own classes read it, field by field; a field that SLSA does not know is refused."""
     statement = loaded(built / PROVENANCE)
     Statement.copy_from_pb(ParseDict(statement, Message())).validate()
@@ -172,7 +170,7 @@ def test_the_provenance_is_what_others_take_for_one(built: Path, checkout: Path)
 
 
 @pytest.mark.services
-def test_provenance_and_checksums_are_those_of_the_files(built: Path) -> None:
+def test_provenance_and_checksums_are_those_of_the_files(built: Path):
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.iterdir()}
     subjects = {each["name"]: each["digest"]["sha256"] for each in loaded(built / PROVENANCE)["subject"]}
     assert subjects == {name: digest for name, digest in digests.items() if name not in {PROVENANCE, SUMS}}
@@ -181,20 +179,20 @@ def test_provenance_and_checksums_are_those_of_the_files(built: Path) -> None:
 
 
 @pytest.mark.services
-def test_nothing_that_is_given_out_names_this_machine(built: Path, checkout: Path) -> None:
+def test_nothing_that_is_given_out_names_this_machine(built: Path, checkout: Path):
     for name in (BILL, PROVENANCE, SUMS):
         text = (built / name).read_text()
         assert [place for place in (str(ROOT), str(checkout), str(built)) if place in text] == []
 
 
 @pytest.mark.services
-def test_outside_a_checkout_nothing_is_built(tmp_path: Path) -> None:
+def test_outside_a_checkout_nothing_is_built(tmp_path: Path):
     with pytest.raises(BuildRefused, match="no git checkout with a commit: clone the repository"):
         build(tmp_path / "dist", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_without_a_digest_is_refused_by_the_name_of_the_package(tmp_path: Path) -> None:
+def test_a_lock_without_a_digest_is_refused_by_the_name_of_the_package(tmp_path: Path):
     (tmp_path / "lock.txt").write_text("numpy==2.4.6\n")
     with pytest.raises(ValueError, match=r"lock\.txt, numpy: one version \(==\) and a SHA-256"):
         read_lock(tmp_path / "lock.txt")

@@ -1,7 +1,5 @@
 """The manual holds together: its links, its menu, and the numbers that a page works out."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import unicodedata
@@ -51,7 +49,7 @@ def links(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "page", [ROOT / "README.md", *PAGES, *OF_EXTENSIONS], ids=lambda page: page.relative_to(ROOT).as_posix()
 )
-def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+def test_every_link_leads_to_a_file_and_a_heading(page: Path):
     """The page of an extension that was deleted is not looked for."""
     for link in links(page):
         name, _, heading = link.partition("#")
@@ -63,7 +61,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         assert not heading or heading in anchors(target), link
 
 
-def test_a_link_of_the_manual_stays_inside_of_it() -> None:
+def test_a_link_of_the_manual_stays_inside_of_it():
     """The site holds docs/ and the pages of extensions alone: a link out of it would be dead there."""
     outside = [(page.name, link) for page in PAGES for link in links(page) if link.startswith(("../../", "/"))]
     outside += [
@@ -79,7 +77,7 @@ def test_a_link_of_the_manual_stays_inside_of_it() -> None:
     assert outside == []
 
 
-def test_every_module_and_folder_that_the_manual_names_is_there() -> None:
+def test_every_module_and_folder_that_the_manual_names_is_there():
     """Decisions are left out: they name what was there when they were taken."""
     folders = "|".join((*CORE, "extensions", "benchmarks", "tests", "deploy", "examples"))
     named = re.compile(rf"`((?:{folders})/[\w./-]+)[` ]")
@@ -92,7 +90,7 @@ def test_every_module_and_folder_that_the_manual_names_is_there() -> None:
     assert missing == []
 
 
-def test_every_test_that_the_manual_names_is_there() -> None:
+def test_every_test_that_the_manual_names_is_there():
     """As a file, or as a function in one."""
     files = list((ROOT / "tests").rglob("test_*.py"))
     there = {file.stem for file in files}
@@ -115,7 +113,7 @@ def typed_commands(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_command_and_option_that_a_page_types_exists(page: Path) -> None:
+def test_every_command_and_option_that_a_page_types_exists(page: Path):
     for typed in typed_commands(page):
         group, *rest = typed.split()
         words = (group, rest[0].rstrip("…")) if group in GROUPS and rest else (group,)
@@ -127,7 +125,7 @@ def test_every_command_and_option_that_a_page_types_exists(page: Path) -> None:
         assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", typed)) <= known, typed
 
 
-def test_the_menu_has_every_page_once() -> None:
+def test_the_menu_has_every_page_once():
     def pages(entry: object) -> Iterator[str]:
         if isinstance(entry, str):
             yield entry
@@ -138,7 +136,7 @@ def test_the_menu_has_every_page_once() -> None:
     assert sorted(menu) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
 
 
-def test_lists_and_tables_begin_after_an_empty_line() -> None:
+def test_lists_and_tables_begin_after_an_empty_line():
     """Without one, Markdown renderers make a paragraph of them."""
     glued = []
     for page in [*PAGES, *OF_EXTENSIONS]:
@@ -151,7 +149,7 @@ def test_lists_and_tables_begin_after_an_empty_line() -> None:
     assert glued == []
 
 
-def test_a_cell_of_a_table_holds_a_phrase_and_no_paragraph() -> None:
+def test_a_cell_of_a_table_holds_a_phrase_and_no_paragraph():
     long = []
     for page in [*PAGES, *OF_EXTENSIONS]:
         lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
@@ -160,7 +158,7 @@ def test_a_cell_of_a_table_holds_a_phrase_and_no_paragraph() -> None:
     assert long == []
 
 
-def test_the_beliefs_of_the_guarantees_are_those_of_the_record() -> None:
+def test_the_beliefs_of_the_guarantees_are_those_of_the_record():
     """Largest beliefs at delta 0, rounded up to a tenth: of presence at epsilon, of attributes at twice epsilon."""
     page = (DOCS / "guarantees.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([0-9.]+) \| ([0-9.]+) % \| ([0-9.]+) % \| ([0-9.]+) % \|$", page, re.MULTILINE)

@@ -1,7 +1,5 @@
 """The manual as a site: it builds without a warning, asks nobody for anything, and its search works from a file."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +22,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-def test_the_search_works_from_a_file_and_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+def test_the_search_works_from_a_file_and_nothing_is_fetched_from_elsewhere(site: Path):
     """A reader opens index.html without a network, types a word, and gets pages; the browser complains of nothing."""
     requests: list[str] = []
     complaints: list[str] = []

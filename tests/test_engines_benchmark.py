@@ -1,7 +1,5 @@
 """The benchmark of engines: what its model of time says, and that its search finds what was planted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -29,7 +27,7 @@ def points(base: float, serial: float, shared: float, *, off: float = 0.0) -> li
 @pytest.mark.parametrize(
     ("base", "serial", "shared"), [(20.0, 0.0, 4e-6), (0.0, 2e-6, 1e-5), (300.0, 1e-8, 1e-8), (45.0, 1e-5, 0.0)]
 )
-def test_times_of_the_model_give_the_model_back(base: float, serial: float, shared: float) -> None:
+def test_times_of_the_model_give_the_model_back(base: float, serial: float, shared: float):
     model = fitted(points(base, serial, shared))
     assert model is not None
     assert (model.base, model.serial * 1e8, model.shared * 1e8) == pytest.approx(
@@ -41,7 +39,7 @@ def test_times_of_the_model_give_the_model_back(base: float, serial: float, shar
     assert model.seconds(10**10, 64) == pytest.approx(base + serial * 10**10 + shared * 10**10 / 64)
 
 
-def test_times_that_differ_from_the_model_say_by_how_much() -> None:
+def test_times_that_differ_from_the_model_say_by_how_much():
     """Times that are a fifth too long at one size alone: no model is right for all, and the fit lies between."""
     off = [
         replace(each, seconds=each.seconds * (1.2 if each.rows == 10**7 else 1)) for each in points(20.0, 0.0, 4e-6)
@@ -53,7 +51,7 @@ def test_times_that_differ_from_the_model_say_by_how_much() -> None:
     assert model.left_out_error > model.largest_error
 
 
-def test_times_that_grow_with_more_workers_give_no_number_below_zero() -> None:
+def test_times_that_grow_with_more_workers_give_no_number_below_zero():
     model = fitted([Point(each.rows, each.workers, each.seconds * each.workers) for each in points(20.0, 0.0, 4e-6)])
     assert model is not None
     assert min(model.base, model.serial, model.shared) >= 0
@@ -69,17 +67,17 @@ def test_times_that_grow_with_more_workers_give_no_number_below_zero() -> None:
         [Point(10, 1, 1.0), Point(20, 2, 1.0), Point(40, 4, 1.1)],
     ],
 )
-def test_too_few_points_and_one_number_of_workers_tell_nothing(few: list[Point]) -> None:
+def test_too_few_points_and_one_number_of_workers_tell_nothing(few: list[Point]):
     assert fitted(few) is None
 
 
-def test_a_point_that_is_left_out_needs_three_others_that_tell_all() -> None:
+def test_a_point_that_is_left_out_needs_three_others_that_tell_all():
     model = fitted(points(20.0, 1e-6, 4e-6)[:3])
     assert model is not None
     assert (model.base, model.left_out_error) == (pytest.approx(20.0), None)
 
 
-def test_what_is_planted_is_read_with_the_other_rows_and_no_contract_names_it(tmp_path: Path) -> None:
+def test_what_is_planted_is_read_with_the_other_rows_and_no_contract_names_it(tmp_path: Path):
     planted, other = Planted.drawn(Random(7)), Planted.drawn(Random(8))
     write_contract(tmp_path / "people.odcs.yaml")
     write_rows(tmp_path / "people", rows=100)
@@ -96,7 +94,7 @@ def test_what_is_planted_is_read_with_the_other_rows_and_no_contract_names_it(tm
     assert not {*other.texts, *other.incomes} & values
 
 
-def test_the_search_finds_each_form_in_a_file(tmp_path: Path) -> None:
+def test_the_search_finds_each_form_in_a_file(tmp_path: Path):
     """Texts, digits and either order of a number's bytes, all of them, and no value that was never written."""
     planted = Planted.drawn(Random(9))
     for number, form in enumerate(planted.forms.values()):

@@ -1,7 +1,5 @@
 """The shipped examples in a fresh copy of the repository, after `make install` alone: each is run and verified."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -44,8 +42,6 @@ for name in sys.argv[1:]:
 
 
 class Clone:
-    """A copy of the repository with an environment of its own."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         ignored = shutil.ignore_patterns("__pycache__", ".venv")
@@ -64,7 +60,6 @@ class Clone:
         return subprocess.run(words, cwd=self.root, env=kept, capture_output=True, text=True, check=False)
 
     def typed(self, *words: str) -> str:
-        """Type a command that has to succeed."""
         done = self.run(*words)
         assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
@@ -84,7 +79,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     return made
 
 
-def test_every_module_is_imported_without_the_packages_of_other_extras_than_its_own(clone: Clone) -> None:
+def test_every_module_is_imported_without_the_packages_of_other_extras_than_its_own(clone: Clone):
     """`make install` installs the extra `publish`: no module of a command or a flow asks for more at its import."""
     done = clone.run("python", "-c", IMPORT_ALL, *CORE, *EXTENSIONS)
     assert done.returncode == 0, done.stderr
@@ -93,7 +88,7 @@ def test_every_module_is_imported_without_the_packages_of_other_extras_than_its_
     assert {package for _, package in told} <= OF_EXTRAS.keys()
 
 
-def test_every_example_but_the_network_s_is_published_and_verified(clone: Clone) -> None:
+def test_every_example_but_the_network_s_is_published_and_verified(clone: Clone):
     """And the commands of the example scripts, a federation of a table over three sites among them."""
     for account in ACCOUNTS:
         folder = Path(account.source).parts[1]
@@ -103,7 +98,7 @@ def test_every_example_but_the_network_s_is_published_and_verified(clone: Clone)
     assert "holds under key" in clone.typed("sh", "examples/federation/federation.sh", "federation")
 
 
-def test_the_network_s_example_says_what_it_needs_and_runs_with_it(clone: Clone) -> None:
+def test_the_network_s_example_says_what_it_needs_and_runs_with_it(clone: Clone):
     """Before anything is charged; with torch, which `make neural` installs and is linked to here, it is published."""
     refused = clone.run("sudare", "run", "examples/adult/model.yaml", "--workspace", "place")
     assert refused.returncode == 2
@@ -118,7 +113,7 @@ def test_the_network_s_example_says_what_it_needs_and_runs_with_it(clone: Clone)
     clone.publish("examples/adult/model.yaml", "adult-model")
 
 
-def test_every_spec_of_the_examples_is_here() -> None:
+def test_every_spec_of_the_examples_is_here():
     folders = {Path(account.source).parts[1]: SPECS[account.name] for account in ACCOUNTS}
     typed = {f"{folder}/{name}.yaml" for folder, names in folders.items() for name in names} | {"adult/model.yaml"}
     shipped = {path.relative_to(ROOT / "examples").as_posix() for path in (ROOT / "examples").glob("*/*.yaml")}

@@ -1,7 +1,5 @@
 """The gallery of the manual: its page is made from the list, the list from shipped examples, each with a picture."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct
@@ -21,7 +19,7 @@ MOST_BYTES = 150_000
 """Of one picture, so that the manual stays small."""
 
 
-def test_the_page_is_made_from_the_list() -> None:
+def test_the_page_is_made_from_the_list():
     """Seven releases, of every kind of product and of a federation; ε and δ on the page are those of the specs."""
     assert PAGE.read_text(encoding="utf-8") == page()
     assert len(EXHIBITS) == 7
@@ -30,7 +28,7 @@ def test_the_page_is_made_from_the_list() -> None:
 
 
 @pytest.mark.parametrize("exhibit", RUNS, ids=lambda each: each.name)
-def test_an_exhibit_is_a_shipped_example_that_its_account_is_opened_for(exhibit: Exhibit) -> None:
+def test_an_exhibit_is_a_shipped_example_that_its_account_is_opened_for(exhibit: Exhibit):
     """Its spec and contract load, and its rows are the account's source, as far as the calculus takes its noise."""
     spec = load_spec(ROOT / exhibit.spec)
     [account] = [each for each in ACCOUNTS if each.name == spec.charge.account]
@@ -41,7 +39,7 @@ def test_an_exhibit_is_a_shipped_example_that_its_account_is_opened_for(exhibit:
 
 
 @pytest.mark.parametrize("exhibit", FEDERATIONS, ids=lambda each: each.name)
-def test_a_federation_of_the_gallery_loads_with_the_files_of_its_sites(exhibit: Exhibit) -> None:
+def test_a_federation_of_the_gallery_loads_with_the_files_of_its_sites(exhibit: Exhibit):
     """Each site's file names the federation; its rows are there; the script starts every site and has its rights."""
     federation = load_federation(ROOT / exhibit.spec)
     assert exhibit.script is not None
@@ -57,7 +55,7 @@ def test_a_federation_of_the_gallery_loads_with_the_files_of_its_sites(exhibit: 
         assert file.contract == federation.contract
 
 
-def test_each_exhibit_has_its_time() -> None:
+def test_each_exhibit_has_its_time():
     """In the order of the list, with the load beside it; the target is two minutes each."""
     rows = json.loads(TIMES.read_text(encoding="utf-8"))
     assert [row["what"].partition(":")[0] for row in rows] == [each.name for each in EXHIBITS]
@@ -66,7 +64,7 @@ def test_each_exhibit_has_its_time() -> None:
     assert all(row["settings"]["load_average"] >= 0 for row in rows)
 
 
-def test_the_folder_has_a_picture_of_each_and_no_more() -> None:
+def test_the_folder_has_a_picture_of_each_and_no_more():
     """As large as the command takes them, and not too heavy."""
     assert sorted(PICTURES.iterdir()) == sorted(each.picture for each in EXHIBITS)
     for exhibit in EXHIBITS:
@@ -76,7 +74,7 @@ def test_the_folder_has_a_picture_of_each_and_no_more() -> None:
 
 
 @pytest.mark.services
-def test_without_a_browser_nothing_is_installed_or_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_browser_nothing_is_installed_or_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`make gallery` ends in one line, and so does the program that it would start."""
     made = subprocess.run(
         ["sh", ROOT / "deploy" / "bare_path.sh", tmp_path / "bin"], capture_output=True, text=True, check=True

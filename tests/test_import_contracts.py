@@ -1,7 +1,5 @@
 """What import-linter's contracts refuse: files that break a law of the house, added to a copy of the tree."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -92,34 +90,32 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.services
 @pytest.mark.parametrize(("module", "imported", "contract"), REFUSED)
-def test_a_file_that_is_added_is_inside_the_law(
-    broken: dict[str, str], module: str, imported: str, contract: str
-) -> None:
+def test_a_file_that_is_added_is_inside_the_law(broken: dict[str, str], module: str, imported: str, contract: str):
     """The contract names the file and what it imports, wherever in the file it is imported."""
     assert f"{module} -> {imported} " in broken[contract]
 
 
 @pytest.mark.services
 @pytest.mark.parametrize(("module", "imported"), ALLOWED)
-def test_what_draws_may_import_noise(broken: dict[str, str], module: str, imported: str) -> None:
+def test_what_draws_may_import_noise(broken: dict[str, str], module: str, imported: str):
     assert f"{module} -> {imported} " not in broken[NOISE]
 
 
 @pytest.mark.services
-def test_a_room_that_is_added_to_privacy_must_be_given_its_place(tmp_path: Path) -> None:
+def test_a_room_that_is_added_to_privacy_must_be_given_its_place(tmp_path: Path):
     """A folder that no layer names breaks the contract, even if it imports nothing."""
     assert "- privacy.attic" in lint(tmp_path, added={"privacy.attic.added": []})[ROOMS]
 
 
 @pytest.mark.services
-def test_two_files_of_a_room_that_import_each_other_are_a_circle(tmp_path: Path) -> None:
+def test_two_files_of_a_room_that_import_each_other_are_a_circle(tmp_path: Path):
     """Even where the import stands inside a function."""
     pair = {"privacy.refine.one": ["privacy.refine.other"], "privacy.refine.other": ["privacy.refine.one"]}
     assert "privacy.refine" in lint(tmp_path, added=pair)[CIRCLES]
 
 
 @pytest.mark.services
-def test_the_tree_itself_breaks_nothing(tmp_path: Path) -> None:
+def test_the_tree_itself_breaks_nothing(tmp_path: Path):
     assert lint(tmp_path, added={}) == {}
 
 
@@ -130,7 +126,7 @@ def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
 
 
 @pytest.mark.long
-def test_of_the_grants_module_others_take_the_grant_alone() -> None:
+def test_of_the_grants_module_others_take_the_grant_alone():
     """What it imports to draw with (samplers, bytes) would leave by its name, and linters of imports see nothing."""
     for name, tree in sources(*FOLDERS):
         for node in ast.walk(tree):
@@ -143,7 +139,7 @@ def test_of_the_grants_module_others_take_the_grant_alone() -> None:
 
 
 @pytest.mark.long
-def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone() -> None:
+def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone():
     """Not even by a query. `_count` and `_read` give what is behind a handle; the others make draws of it."""
     private = {"_count", "_read", "_once", "_random_bytes"}
     inside = (
@@ -163,7 +159,7 @@ def test_exact_counts_and_the_grants_own_parts_are_asked_for_in_the_grant_alone(
 
 
 @pytest.mark.long
-def test_no_name_that_is_worked_out_leads_to_noise() -> None:
+def test_no_name_that_is_worked_out_leads_to_noise():
     """`import_module` takes names of kinds from tables of ours, and no linter follows it."""
     for name, tree in sources(*FOLDERS):
         for node in ast.walk(tree):
@@ -201,7 +197,7 @@ RANDOM: Final = frozenset(
 """Keys, salts and names; seeds of post-processing; scores of what is public. Noise is drawn from `random_bytes`."""
 
 
-def test_other_sources_of_randomness_stand_in_files_that_are_listed() -> None:
+def test_other_sources_of_randomness_stand_in_files_that_are_listed():
     """NumPy's generator beside a handle would break laws 1 and 2, and no contract of imports sees it."""
     pattern = re.compile(
         r"\b(?:np|numpy)\.random\b|\bdefault_rng\b|^(?:import|from) (?:random|secrets)\b|\burandom\b", re.M

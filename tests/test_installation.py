@@ -1,7 +1,5 @@
 """Installation: the lock agrees with pyproject.toml and the constraints, and other systems are told in a line."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -45,19 +43,19 @@ def asked() -> list[Requirement]:
     return [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"]["publish"])]
 
 
-def test_every_package_of_the_lock_has_hashes() -> None:
+def test_every_package_of_the_lock_has_hashes():
     """At least one file each: pip then takes no other."""
     assert [name for name, (_, _, hashes) in locked().items() if not hashes] == []
     assert len(locked()) > 100
 
 
-def test_the_lock_has_what_pyproject_asks_for_in_a_version_that_it_allows() -> None:
+def test_the_lock_has_what_pyproject_asks_for_in_a_version_that_it_allows():
     found = locked()
     missing = [str(each) for each in asked() if found[canonicalize_name(each.name)][0] not in each.specifier]
     assert missing == []
 
 
-def test_the_lock_and_the_constraints_name_the_same_versions() -> None:
+def test_the_lock_and_the_constraints_name_the_same_versions():
     """What the tested environment does not have is needed on other systems or by other versions of Python alone."""
     pinned, found = constraints(), locked()
     assert {name: found[name][0] for name in found if name in pinned} == {
@@ -68,13 +66,13 @@ def test_the_lock_and_the_constraints_name_the_same_versions() -> None:
     assert [name for name, marker in others.items() if marker is None or marker.evaluate(tested)] == []
 
 
-def test_the_lock_names_no_host() -> None:
+def test_the_lock_names_no_host():
     """Packages come from the index that the user's installer is configured for."""
     lines = [line for line in LOCK.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert [line for line in lines if re.search("://|@ |index-url", line)] == []
 
 
-def test_every_package_that_make_installs_is_locked_with_hashes_but_torch() -> None:
+def test_every_package_that_make_installs_is_locked_with_hashes_but_torch():
     """The locks of the extras and of the tests have what the tested environment pins, in those versions."""
     found: dict[str, Version] = {}
     for lock in (LOCK, *sorted((ROOT / "deploy" / "locks").glob("*.txt"))):
@@ -91,7 +89,7 @@ def test_every_package_that_make_installs_is_locked_with_hashes_but_torch() -> N
     assert str(federation["flwr"][0]) == "1.41.0"
 
 
-def test_what_the_lock_for_torch_holds_is_what_torch_asks_for() -> None:
+def test_what_the_lock_for_torch_holds_is_what_torch_asks_for():
     """torch is installed without what it depends on, which is locked."""
     needs = {canonicalize_name(Requirement(text).name) for text in requires("torch") or [] if "extra ==" not in text}
     assert needs <= locked().keys() | locked(ROOT / "deploy" / "locks" / "neural.txt").keys()
@@ -99,7 +97,7 @@ def test_what_the_lock_for_torch_holds_is_what_torch_asks_for() -> None:
 
 @pytest.mark.services
 @pytest.mark.parametrize("target", ["install", "install-dev", "neural", ".venv/.docs-installed", "federation"])
-def test_make_installs_by_hash_all_but_torch_and_our_own_tree(target: str) -> None:
+def test_make_installs_by_hash_all_but_torch_and_our_own_tree(target: str):
     plan = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     installs = re.findall(r"-m pip .* install (.*)", plan.replace("\\\n", " "))
     assert installs
@@ -120,7 +118,7 @@ def typed_on(platform: str, code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.services
 @pytest.mark.parametrize("platform", ["win32", "cygwin"])
-def test_windows_is_refused_in_a_line_that_says_what_to_use(platform: str) -> None:
+def test_windows_is_refused_in_a_line_that_says_what_to_use(platform: str):
     """For the command and for `import sudare`, before anything of ours is loaded."""
     command = typed_on(platform, "from sudare.entrance import main; main()")
     assert (command.returncode, command.stdout, command.stderr.count("\n")) == (1, "", 1)
@@ -131,7 +129,7 @@ def test_windows_is_refused_in_a_line_that_says_what_to_use(platform: str) -> No
 
 
 @pytest.mark.services
-def test_macos_is_told_that_it_was_not_tried_and_runs() -> None:
+def test_macos_is_told_that_it_was_not_tried_and_runs():
     told = typed_on("darwin", "from sudare.entrance import main; main()")
     assert (told.returncode, told.stderr.count("\n")) == (0, 1)
     assert "publish on Linux" in told.stderr
@@ -139,12 +137,12 @@ def test_macos_is_told_that_it_was_not_tried_and_runs() -> None:
 
 
 @pytest.mark.services
-def test_linux_is_told_nothing() -> None:
+def test_linux_is_told_nothing():
     told = typed_on("linux", "from sudare.entrance import main; main()")
     assert (told.returncode, told.stderr) == (0, "")
 
 
-def test_what_is_claimed_of_python_is_what_ci_tries() -> None:
+def test_what_is_claimed_of_python_is_what_ci_tries():
     """The manual names the versions that CI looks for as tried, but for the last, which no machine had."""
     manual = " ".join((ROOT / "docs" / "start.md").read_text(encoding="utf-8").split())
     assert "Python 3.11: everything" in manual
@@ -162,7 +160,7 @@ def checked(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.services
-def test_a_python_that_is_not_here_is_told_and_fails_nothing_unless_it_was_named_as_a_program() -> None:
+def test_a_python_that_is_not_here_is_told_and_fails_nothing_unless_it_was_named_as_a_program():
     """CI asks for a version and goes on; whoever names a program wants that one."""
     asked_for = checked("3.99")
     assert (asked_for.returncode, asked_for.stdout) == (0, "Python 3.99: not found on this machine, not checked\n")
@@ -172,7 +170,7 @@ def test_a_python_that_is_not_here_is_told_and_fails_nothing_unless_it_was_named
     assert checked().returncode != 0
 
 
-def test_the_tests_for_another_python_are_there_and_need_few_packages() -> None:
+def test_the_tests_for_another_python_are_there_and_need_few_packages():
     """They run where the lock and three packages for tests are installed: no browser, no torch, no PostgreSQL."""
     named = re.search(r'TESTS="([^"]+)"', CHECK.read_text(encoding="utf-8"))
     assert named is not None
@@ -183,7 +181,7 @@ def test_the_tests_for_another_python_are_there_and_need_few_packages() -> None:
     assert re.findall(r"^(?:import|from) (?:torch|playwright|moto|pgserver|sklearn|ibis)", loaded, re.MULTILINE) == []
 
 
-def test_readme_and_manual_type_the_same_with_uv() -> None:
+def test_readme_and_manual_type_the_same_with_uv():
     """`deploy/check_uv.sh` types the lines of the manual in a copy of the tree; README.md has them on one line."""
     lines = re.findall(r"^    (uv .*)$", (ROOT / "docs" / "start.md").read_text(), re.MULTILINE)
     assert lines == ["uv venv", "uv pip sync deploy/lock.txt", "uv pip install --no-deps ."]

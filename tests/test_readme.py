@@ -1,7 +1,5 @@
 """README and tutorial do what they say: their commands are typed by a shell, their spec is one that runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -30,7 +28,6 @@ SYNTHETIC = (ROOT / "docs" / "synthetic.md").read_text(encoding="utf-8")
 
 
 def commands_of(page: str, folder: Path, workspace: str, made: Path) -> str:
-    """Return every ```sh block of a page."""
     commands = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
     assert commands.count(f"sudare init {workspace}\n") == 1
     shutil.copytree(made, folder / workspace)
@@ -73,7 +70,7 @@ def typed(commands: str, folder: Path) -> str:
 
 def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
     tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """Each of its commands ends well, and what the page says that they say is said."""
     monkeypatch.chdir(tmp_path)
     said = typed_here(commands_of(TUTORIAL, tmp_path, "work", initialised[0]), capfd)
@@ -88,7 +85,7 @@ def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
 
 def test_the_whole_file_of_synthetic_rows_leads_to_a_verified_version(
     tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """With the CSV file and the contract that the tutorial makes."""
     monkeypatch.chdir(tmp_path)
     made = re.findall(r"^(?:python3 - |cat > visits\.contract).*?^EOF\n", TUTORIAL, re.MULTILINE | re.DOTALL)
@@ -99,7 +96,7 @@ def test_the_whole_file_of_synthetic_rows_leads_to_a_verified_version(
     assert len((tmp_path / "more.csv").read_text(encoding="utf-8").splitlines()) == 501
 
 
-def test_the_shipped_example_is_released_as_the_tutorial_says(tmp_path: Path, initialised: tuple[Path, str]) -> None:
+def test_the_shipped_example_is_released_as_the_tutorial_says(tmp_path: Path, initialised: tuple[Path, str]):
     """By a shell, each command in a process of its own."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     said = typed(commands_of(SHIPPED, tmp_path, "adult", initialised[0]), tmp_path)
@@ -109,7 +106,7 @@ def test_the_shipped_example_is_released_as_the_tutorial_says(tmp_path: Path, in
 
 def test_the_tutorial_s_account_holds_every_shipped_example_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, initialised: tuple[Path, str]
-) -> None:
+):
     """Each example is charged to the account as the page opens it, one after another, in the worst order too."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copytree(initialised[0], tmp_path / "adult")
@@ -129,14 +126,14 @@ def test_the_tutorial_s_account_holds_every_shipped_example_once(
     assert all(f"`{name}.yaml`" in SHIPPED for name in charged)
 
 
-def test_the_spec_of_the_readme_fits_the_shipped_contract(tmp_path: Path) -> None:
+def test_the_spec_of_the_readme_fits_the_shipped_contract(tmp_path: Path):
     (spec,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
     (tmp_path / "release.yaml").write_text(spec, encoding="utf-8")
     contract = load_contract(ROOT / "examples" / "adult" / "adult.odcs.yaml")
     assert check_spec(load_spec(tmp_path / "release.yaml"), contract) == []
 
 
-def test_the_readme_fits_a_screen_and_its_picture_is_small() -> None:
+def test_the_readme_fits_a_screen_and_its_picture_is_small():
     assert len(README.splitlines()) <= 75
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
     content = (ROOT / picture).read_bytes()
@@ -145,7 +142,7 @@ def test_the_readme_fits_a_screen_and_its_picture_is_small() -> None:
 
 
 @pytest.mark.parametrize("page", [README, TUTORIAL + SHIPPED], ids=["README", "start"])
-def test_the_make_targets_that_a_page_names_exist(page: str) -> None:
+def test_the_make_targets_that_a_page_names_exist(page: str):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"(?:`|    )make ([a-z-]+)", page))
     assert targets

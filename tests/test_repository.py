@@ -1,7 +1,5 @@
 """What the repository promises as a whole: it installs anywhere, its layers hold, and it ships what it says."""
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import importlib.util
@@ -55,7 +53,6 @@ PACKAGE_INDEX = re.compile(r"(?:index-url|find-links|trusted-host)[ =]+[^\s`\"']
 
 @cache
 def repository_files() -> tuple[Path, ...]:
-    """Every file that is not under a folder that .gitignore names."""
     lines = (ROOT / ".gitignore").read_text().split()
     ignored = [".git", *(line.rstrip("/") for line in lines if not line.startswith("#"))]
 
@@ -121,34 +118,34 @@ def adult() -> pa.Table:
         (PRIVATE_HOST, "http:" + "//10.0.0.3/simple"),
     ],
 )
-def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str) -> None:
+def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str):
     """A search that finds nothing proves something only if it finds a planted case."""
     assert pattern.search(text)
 
 
 @pytest.mark.long
-def test_no_file_names_a_path_of_somebodys_machine() -> None:
+def test_no_file_names_a_path_of_somebodys_machine():
     """A clone works in any folder: no absolute path of a home, a work or a scratch folder is written down."""
     assert lines_matching(MACHINE_PATH) == []
 
 
-def test_no_file_names_a_private_host() -> None:
+def test_no_file_names_a_private_host():
     """A clone works on any network: no host without a public name is written down."""
     assert lines_matching(PRIVATE_HOST, in_tests=False) == []
 
 
-def test_only_the_torch_step_names_a_package_index() -> None:
+def test_only_the_torch_step_names_a_package_index():
     """Everything else comes from the index that the user's pip is configured for."""
     hits = [hit.split(":", 2) for hit in lines_matching(PACKAGE_INDEX)]
     assert [(path, text.strip()) for path, _, text in hits] == [("Makefile", "index-url" + " $(TORCH_INDEX)")]
 
 
-def test_nothing_that_users_run_needs_files_outside_the_repository() -> None:
+def test_nothing_that_users_run_needs_files_outside_the_repository():
     """Only tests may look for more data beside the clone, and CI for the tool that measures sizes."""
     assert {hit.partition(":")[0] for hit in lines_matching(OUTSIDE, in_tests=False)} == {".ci/run"}
 
 
-def test_constraints_are_exact_sorted_and_name_each_package_once() -> None:
+def test_constraints_are_exact_sorted_and_name_each_package_once():
     """One line a package, `name==version`: no ranges, markers, paths, or local versions such as +cpu."""
     lines = (ROOT / "deploy" / "constraints.txt").read_text().splitlines()
     assert lines[0].startswith("# ")
@@ -157,7 +154,7 @@ def test_constraints_are_exact_sorted_and_name_each_package_once() -> None:
     assert len(pins()) == len(lines) - 1
 
 
-def test_each_declared_dependency_is_pinned_inside_its_range(pyproject: dict[str, Any]) -> None:
+def test_each_declared_dependency_is_pinned_inside_its_range(pyproject: dict[str, Any]):
     """What pyproject.toml allows and what is tested agree, for the program and for each extra."""
     project = pyproject["project"]
     declared = [*project["dependencies"], *(r for e in project["optional-dependencies"].values() for r in e)]
@@ -168,7 +165,7 @@ def test_each_declared_dependency_is_pinned_inside_its_range(pyproject: dict[str
         assert tested[canonicalize_name(requirement.name)] in requirement.specifier, text
 
 
-def test_each_pin_installs_on_the_oldest_python_that_is_promised(pyproject: dict[str, Any]) -> None:
+def test_each_pin_installs_on_the_oldest_python_that_is_promised(pyproject: dict[str, Any]):
     """A pin that asks for a later patch release would stop `make` there: pip refuses the whole environment."""
     oldest = pyproject["project"]["requires-python"].removeprefix(">=") + ".0"
     installed = {canonicalize_name(found.metadata["Name"]): found for found in distributions()}
@@ -180,7 +177,7 @@ def test_each_pin_installs_on_the_oldest_python_that_is_promised(pyproject: dict
     assert {name: needs for name, needs in asks.items() if oldest not in SpecifierSet(needs)} == {}
 
 
-def test_torch_is_a_version_with_cpu_builds_and_drags_no_cuda_packages(pyproject: dict[str, Any]) -> None:
+def test_torch_is_a_version_with_cpu_builds_and_drags_no_cuda_packages(pyproject: dict[str, Any]):
     """The pin fits `2.13.0+cpu` too, torch is no part of the plain install, and no CUDA package is pinned."""
     assert pins()["torch"] == Version("2.13.0")
     assert Version("2.13.0+cpu") in Requirement("torch==2.13.0").specifier
@@ -189,7 +186,7 @@ def test_torch_is_a_version_with_cpu_builds_and_drags_no_cuda_packages(pyproject
 
 
 @pytest.mark.services
-def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
+def test_the_layers_are_a_contract(pyproject: dict[str, Any]):
     """import-linter enforces the order of the house (what it refuses inside: `test_import_contracts`)."""
     contracts = pyproject["tool"]["importlinter"]["contracts"]
     forbidden = [contract for contract in contracts if contract["type"] == "forbidden"]
@@ -213,7 +210,7 @@ def test_the_layers_are_a_contract(pyproject: dict[str, Any]) -> None:
         ("neural", ["--no-deps --extra-index-url"]),
     ],
 )
-def test_make_runs_what_the_target_says(target: str, commands: list[str]) -> None:
+def test_make_runs_what_the_target_says(target: str, commands: list[str]):
     """`make -n -B` prints the commands of each promised target, in this order, whatever is installed already."""
     plan = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     places = [plan.find(command) for command in commands]
@@ -225,7 +222,7 @@ def test_make_runs_what_the_target_says(target: str, commands: list[str]) -> Non
     "script",
     [".ci/run", "examples/adult/demo.sh", "examples/adult/synthetic.sh", "examples/federation/federation.sh"],
 )
-def test_the_scripts_can_be_executed(script: str) -> None:
+def test_the_scripts_can_be_executed(script: str):
     """The scripts carry the executable bit and stop at the first error."""
     path = ROOT / script
     assert path.stat().st_mode & 0o111
@@ -233,13 +230,13 @@ def test_the_scripts_can_be_executed(script: str) -> None:
 
 
 @pytest.mark.parametrize("path", CONTRACTS, ids=lambda path: path.name)
-def test_every_example_contract_loads(path: Path) -> None:
+def test_every_example_contract_loads(path: Path):
     """A contract that ships is one that the program accepts."""
     assert load_contract(path).columns
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
-def test_every_example_spec_loads_and_fits_its_contract(path: Path) -> None:
+def test_every_example_spec_loads_and_fits_its_contract(path: Path):
     """A spec that ships is accepted, fits its contract, and its source is there."""
     spec = load_spec(path)
     assert check_spec(spec, contract_of(spec)) == []
@@ -247,14 +244,14 @@ def test_every_example_spec_loads_and_fits_its_contract(path: Path) -> None:
     assert all(each.path.is_file() for each in places)
 
 
-def test_the_wide_table_is_wide() -> None:
+def test_the_wide_table_is_wide():
     """At least 100,000 cells: 15 ages x 16 schoolings x 15 occupations x 7 x 2 x 2 = 100,800."""
     spec = load_spec(ADULT / "wide.yaml")
     (table,) = spec.product.tables
     assert load_contract(spec.contract).cells(table.columns) == 100_800
 
 
-def test_the_account_of_the_demo_can_pay_for_both_example_releases() -> None:
+def test_the_account_of_the_demo_can_pay_for_both_example_releases():
     """Whoever runs the demo and then the wide table stays under the cap that the demo opened."""
     opened = re.search(r"budget open (\S+)(?s:.*?)--epsilon (\S+)", (ADULT / "demo.sh").read_text())
     assert opened is not None
@@ -263,7 +260,7 @@ def test_the_account_of_the_demo_can_pay_for_both_example_releases() -> None:
     assert sum(charge.epsilon for charge in charges) <= Decimal(opened[2])
 
 
-def test_adult_is_small_and_has_the_columns_of_its_contract(adult: pa.Table) -> None:
+def test_adult_is_small_and_has_the_columns_of_its_contract(adult: pa.Table):
     """Well under 1 MB; 48,842 rows; the 15 columns, in the order of the contract."""
     assert (ADULT / "adult.parquet").stat().st_size < 1_000_000
     assert adult.num_rows == 48_842
@@ -272,7 +269,7 @@ def test_adult_is_small_and_has_the_columns_of_its_contract(adult: pa.Table) -> 
     assert adult.num_columns == 15
 
 
-def test_adult_agrees_with_the_counts_in_its_documentation(adult: pa.Table) -> None:
+def test_adult_agrees_with_the_counts_in_its_documentation(adult: pa.Table):
     """adult.names: 30,162 + 15,060 rows have no unknowns; 23.93 % of all and 24.78 % of these earn more than 50K."""
     complete = adult.drop_null()
     assert (adult[:32_561].drop_null().num_rows, adult[32_561:].drop_null().num_rows) == (30_162, 15_060)
@@ -281,7 +278,7 @@ def test_adult_agrees_with_the_counts_in_its_documentation(adult: pa.Table) -> N
         assert round(100 * above / table.num_rows, 2) == share
 
 
-def test_every_category_of_adult_is_declared(adult: pa.Table) -> None:
+def test_every_category_of_adult_is_declared(adult: pa.Table):
     """No value of the shipped table is outside the categories, and nulls are only where they are a category."""
     for column in load_contract(ADULT / "adult.odcs.yaml").columns:
         if column.domain.kind == "categories":
@@ -301,7 +298,7 @@ TEST = """\
 """
 
 
-def test_build_adult_keeps_every_row_and_cleans_three_things(build_adult: ModuleType) -> None:
+def test_build_adult_keeps_every_row_and_cleans_three_things(build_adult: ModuleType):
     """Training rows come first; "?" is null, labels lose their full stop, numbers are integers; no other change."""
     table = build_adult.adult(TRAIN, TEST)
     assert table.schema.equals(build_adult.SCHEMA)
@@ -313,7 +310,7 @@ def test_build_adult_keeps_every_row_and_cleans_three_things(build_adult: Module
     assert table["capital-gain"].to_pylist() == [2174, 0, 0]
 
 
-def test_build_adult_writes_the_shipped_table(build_adult: ModuleType, adult: pa.Table) -> None:
+def test_build_adult_writes_the_shipped_table(build_adult: ModuleType, adult: pa.Table):
     """The shipped file has the schema of the script; writing it twice gives the same bytes and the same table."""
     assert adult.schema.equals(build_adult.SCHEMA)
     content = build_adult.parquet(adult)
@@ -322,7 +319,7 @@ def test_build_adult_writes_the_shipped_table(build_adult: ModuleType, adult: pa
 
 
 @pytest.mark.parametrize("line", ["39, State-gov", TRAIN.splitlines()[0] + ", more"])
-def test_build_adult_names_a_line_that_is_no_row(build_adult: ModuleType, line: str) -> None:
+def test_build_adult_names_a_line_that_is_no_row(build_adult: ModuleType, line: str):
     """A line with another number of fields is refused with its number, not padded or skipped."""
     with pytest.raises(ValueError, match=r"line 2: \d+ fields, expected 15"):
         build_adult.records("\n" + line)
@@ -344,7 +341,7 @@ FRONT = {"Account", "Contract", "Plan", "Record", "Spec", "Table", "Workspace"}
 
 
 @pytest.mark.long
-def test_a_types_name_is_defined_in_one_file() -> None:
+def test_a_types_name_is_defined_in_one_file():
     """Somebody who searches for a name finds one thing, and the front of a few of them."""
     places: dict[str, list[str]] = {}
     for path in sorted((ROOT / CORE[0]).rglob("*.py")):
@@ -375,7 +372,7 @@ def names_at_top_level(source: str) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_a_module_binds_a_name_once() -> None:
+def test_a_module_binds_a_name_once():
     """Two files that were merged: the second value, function or `__main__` would silently hide the first."""
     twice = []
     for folder in FOLDERS:
@@ -408,7 +405,7 @@ def module_names(module: str) -> set[str]:
 
 
 @pytest.mark.long
-def test_tests_and_benchmarks_import_names_that_exist() -> None:
+def test_tests_and_benchmarks_import_names_that_exist():
     """Types are checked in the packages alone, so that nobody else tells when a renamed thing is asked for here."""
     missing = []
     for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]):

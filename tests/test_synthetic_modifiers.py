@@ -1,7 +1,5 @@
 """Modifiers of synthetic rows are rooms: the core asks their table, and names none of them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from fractions import Fraction
@@ -141,19 +139,19 @@ def found() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("modifier", ROOMS)
-def test_no_further_file_names_a_modifier(modifier: str, found: dict[str, set[str]]) -> None:
+def test_no_further_file_names_a_modifier(modifier: str, found: dict[str, set[str]]):
     """What a new modifier touches is counted by who names those of today; the list can only become shorter."""
     assert outside(modifier, found) == OUTSIDE[modifier]
 
 
-def test_a_file_that_names_a_modifier_is_found(found: dict[str, set[str]]) -> None:
+def test_a_file_that_names_a_modifier_is_found(found: dict[str, set[str]]):
     """The wrong case: an import, an attribute, a key."""
     for text in ("from contracts.release.copies import copy_path", "x = product.copies", "y = replay['copies']"):
         assert "tasks.added" in outside("copies", {**found, "tasks.added": said(text)})
 
 
 @pytest.mark.parametrize("parts", MODIFIERS.values(), ids=MODIFIERS)
-def test_every_part_stands_where_the_table_says(parts: ModifierParts) -> None:
+def test_every_part_stands_where_the_table_says(parts: ModifierParts):
     for place in (getattr(parts, name) for name in PLACES):
         assert place is None or isinstance(load_place(place), type)
     if parts.model is not None:
@@ -164,7 +162,7 @@ def test_every_part_stands_where_the_table_says(parts: ModifierParts) -> None:
         assert issubclass(load_place(parts.checks), ModelModifierChecks)
 
 
-def test_exclusions_and_uses_are_of_modifiers_and_each_stands_once() -> None:
+def test_exclusions_and_uses_are_of_modifiers_and_each_stands_once():
     pairs = [frozenset({each.modifier, each.beside}) for each in EXCLUSIONS]
     assert len(set(pairs)) == len(pairs)
     assert set().union(*pairs) <= set(MODIFIERS)
@@ -212,7 +210,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SyntheticProduct]:
     spec_modifiers.cache_clear()
 
 
-def test_a_modifier_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_modifier_is_asked_for_by_its_row_alone(noted: SyntheticProduct, monkeypatch: pytest.MonkeyPatch):
     """No other file knows of it: it is read, refused, excluded, put around the generator, and shown."""
     assert asked_modifiers(noted) == ("noted", "plain")
     with pytest.raises(ValidationError, match="noted beside 7 rows"):

@@ -1,7 +1,5 @@
 """The tiers hold: a plug-in finds what starts a process, reads a clock, costs too much or is skipped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -88,7 +86,7 @@ def outcomes(folder: Path, *, markers: str, ci: bool) -> str:
     return done.stdout
 
 
-def test_what_is_not_pure_fails_unless_it_is_marked(tmp_path: Path) -> None:
+def test_what_is_not_pure_fails_unless_it_is_marked(tmp_path: Path):
     """A case that catches what the plug-in raises fails too; what costs too much fails where nobody else computes."""
     said = outcomes(tmp_path, markers="not services", ci=False)
     assert "4 deselected" in said
@@ -108,13 +106,13 @@ def test_what_is_not_pure_fails_unless_it_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ci", "end"), [(True, "1 failed, 3 passed"), (False, "3 passed, 1 skipped")])
-def test_a_marked_case_is_tried_once_more_and_not_skipped_in_ci(tmp_path: Path, ci: bool, end: str) -> None:
+def test_a_marked_case_is_tried_once_more_and_not_skipped_in_ci(tmp_path: Path, ci: bool, end: str):
     said = outcomes(tmp_path, markers="services", ci=ci)
     assert end in said
     assert "RERUN test_cases.py::test_second_try" in said
 
 
-def test_the_bare_path_has_what_make_needs_and_nothing_that_a_test_of_services_asks_for(tmp_path: Path) -> None:
+def test_the_bare_path_has_what_make_needs_and_nothing_that_a_test_of_services_asks_for(tmp_path: Path):
     """CI runs `make demo` and `make test` with it."""
     made = subprocess.run(
         ["sh", ROOT / "deploy" / "bare_path.sh", tmp_path / "bin"], capture_output=True, text=True, check=True

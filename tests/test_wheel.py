@@ -3,8 +3,6 @@
 That an installed tree publishes is tried by deploy/check_python.sh and tests/test_examples.py.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -64,7 +62,7 @@ def environment(folder: Path, *requirements: str) -> Path:
 
 
 @pytest.mark.long
-def test_the_checker_has_few_dependencies() -> None:
+def test_the_checker_has_few_dependencies():
     """At most twelve, and none of the extra `publish`; what that is imported as stands in the table of commands."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     base = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
@@ -78,7 +76,7 @@ def test_the_checker_has_few_dependencies() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path):
     """Templates, styles, compiled catalogues and markers of types too; no tests, and no source of a catalogue."""
     left_out = {"__pycache__", ".po"}
     files = {
@@ -90,7 +88,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_path: Path) -> None:
+def test_the_base_dependencies_verify_a_version_of_every_kind(wheel: Path, tmp_path: Path):
     """In an empty environment: verify, explain and help work; what publishes says what it needs, and that is told."""
     programs = environment(tmp_path / "env", str(wheel))
     kinds: dict[str, Scenario] = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd(), "statistics": pure()}

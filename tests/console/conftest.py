@@ -1,7 +1,5 @@
 """A workspace with the Adult example and an account, and ways to type commands."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -32,8 +30,6 @@ Typed = Callable[..., "Said"]
 
 @dataclass(frozen=True)
 class Said:
-    """What a command said, and its exit code."""
-
     code: int
     out: str
     err: str
@@ -62,8 +58,6 @@ def said(*words: str) -> Said:
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace beside a copy of the example."""
-
     workspace: Workspace
     adult: Path
 
@@ -103,12 +97,10 @@ class Place:
             return self.type(*words)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start a command in a process of its own."""
         command = [*COMMAND, *words, "--workspace", str(self.workspace.root)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, *words: str) -> Said:
-        """Run a command in a process of its own."""
         with self.start(*words) as process:
             out, err = process.communicate()
         return Said(process.returncode, out, err)
@@ -146,8 +138,6 @@ def place(make_place: Callable[[], Place]) -> Place:
 
 @pytest.fixture
 def typed(capfd: pytest.CaptureFixture[str]) -> Typed:
-    """Type a command in this process."""
-
     def type_(*words: str, at: Workspace | None = None) -> Said:
         capfd.readouterr()
         code = execute([*words, *(_at(at) if at is not None else ())])

@@ -1,7 +1,5 @@
 """Accuracy that is asked for: what an aim says, the least epsilon that reaches it, `plan --for`, and its picture."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -44,7 +42,7 @@ def widths(epsilon: Decimal) -> Sequence[ExpectedWidth]:
         ("age.mean_hours: +/-.5 where count ≥ 200", "age.mean_hours", 0.5, 200),
     ],
 )
-def test_an_aim_is_read(text: str, named: str | None, reach: float, rows: int | None) -> None:
+def test_an_aim_is_read(text: str, named: str | None, reach: float, rows: int | None):
     (aim,) = read_aims([text], SPEC)
     assert (aim.named, aim.reach, aim.rows) == (named, reach, rows)
 
@@ -70,7 +68,7 @@ def test_an_aim_is_read(text: str, named: str | None, reach: float, rows: int | 
         ("±0.0001", "an aim that epsilon 1000, the largest, reaches", "allow for more error"),
     ],
 )
-def test_an_aim_that_cannot_be_followed_is_refused(text: str, allowed: str, remedy: str) -> None:
+def test_an_aim_that_cannot_be_followed_is_refused(text: str, allowed: str, remedy: str):
     with pytest.raises(SpecRefused) as refused:
         least_epsilon(read_aims([text], SPEC), widths, SPEC)
     (finding,) = refused.value.findings
@@ -93,7 +91,7 @@ def test_an_aim_that_cannot_be_followed_is_refused(text: str, allowed: str, reme
         (["age: ±30", "age.mean_hours: ±1 where count >= 100", "education_x_income: ±10% where count >= 1000"], "4"),
     ],
 )
-def test_the_least_epsilon_of_three_digits_is_found(texts: list[str], least: str) -> None:
+def test_the_least_epsilon_of_three_digits_is_found(texts: list[str], least: str):
     aims = read_aims(texts, SPEC)
     found = least_epsilon(aims, widths, SPEC)
     assert found == Decimal(least)
@@ -102,7 +100,7 @@ def test_the_least_epsilon_of_three_digits_is_found(texts: list[str], least: str
     assert found == Decimal("1e-6") or not all(each.holds for each in reached(aims, widths(less), SPEC))
 
 
-def test_widths_that_fall_in_steps_are_followed_to_the_edge() -> None:
+def test_widths_that_fall_in_steps_are_followed_to_the_edge():
     """Half widths of counts are whole numbers."""
 
     def steps(noise: Callable[[float], int]) -> Decimal:
@@ -114,7 +112,7 @@ def test_widths_that_fall_in_steps_are_followed_to_the_edge() -> None:
     assert steps(lambda epsilon: round(30 / epsilon)) == Decimal("3.16")
 
 
-def test_an_interval_of_a_mean_is_longer_where_its_rows_are_few_and_never_longer_than_all_that_is_possible() -> None:
+def test_an_interval_of_a_mean_is_longer_where_its_rows_are_few_and_never_longer_than_all_that_is_possible():
     """Its denominator is noisy: with g the squared share of the rows that is noise, 1 / (1 - g) times as long."""
     mean = ExpectedWidth("age", "mean_hours", 400.0, by_rows=True, count=10.0, most=49.5)
     assert mean.of(1000) == pytest.approx(0.4 / (1 - 1e-4))
@@ -122,7 +120,7 @@ def test_an_interval_of_a_mean_is_longer_where_its_rows_are_few_and_never_longer
     assert mean.of(12) == mean.of(10) == mean.of(1) == 49.5
 
 
-def test_the_curve_shows_what_other_epsilons_would_give() -> None:
+def test_the_curve_shows_what_other_epsilons_would_give():
     aims = read_aims(["±60", "age: ±60"], SPEC)
     told = curve(aims, widths, Decimal(1), SPEC)
     assert [each["epsilon"] for each in told] == ["0.25", "0.5", "1", "2", "4"]
@@ -139,7 +137,7 @@ def half_widths(place: Place, spec: str, epsilon: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("noise", ["mechanism: laplace", "mechanism: gaussian"])
-def test_the_least_epsilon_reaches_the_aim_and_no_less_does(shared: Place, typed: Typed, noise: str) -> None:
+def test_the_least_epsilon_reaches_the_aim_and_no_less_does(shared: Place, typed: Typed, noise: str):
     charge = "delta: 0" if "laplace" in noise else "delta: 1e-9"
     spec = shared.spec(f"aimed-{noise[-7:]}", ("mechanism: laplace", noise), ("delta: 0", charge))
     aims = ("--for", "±5% where count >= 1000", "--for", "age: ±20")
@@ -154,7 +152,7 @@ def test_the_least_epsilon_reaches_the_aim_and_no_less_does(shared: Place, typed
 
 
 @pytest.mark.parametrize("noise", ["mechanism: laplace", "mechanism: gaussian"])
-def test_weights_that_cost_less_reach_the_aims(shared: Place, typed: Typed, noise: str) -> None:
+def test_weights_that_cost_less_reach_the_aims(shared: Place, typed: Typed, noise: str):
     """With the weights that are named and written into the spec, the epsilon that is named is found again."""
     name = f"weighed-{noise[-7:]}"
     charge = "delta: 0" if "laplace" in noise else "delta: 1e-9"
@@ -176,7 +174,7 @@ def test_weights_that_cost_less_reach_the_aims(shared: Place, typed: Typed, nois
     assert all(each["half_width_95"] >= 0.9 * each["at_most"] for each in again.json["aims"]["aims"])
 
 
-def test_statistics_have_aims_too(shared: Place, typed: Typed) -> None:
+def test_statistics_have_aims_too(shared: Place, typed: Typed):
     """Ten times the rows, a tenth of the half width."""
     spec = str(shared.adult / "statistics.yaml")
     found = [
@@ -188,7 +186,7 @@ def test_statistics_have_aims_too(shared: Place, typed: Typed) -> None:
     assert "weights" not in found[0]["aims"]
 
 
-def test_a_person_sees_what_decides_and_what_to_write(shared: Place, typed: Typed) -> None:
+def test_a_person_sees_what_decides_and_what_to_write(shared: Place, typed: Typed):
     spec = str(shared.adult / "tables.yaml")
     said = typed("plan", spec, "--for", "±20", at=shared.workspace)
     assert "cost ε = 0.439 at δ = 0" in " ".join(said.out.split())
@@ -197,13 +195,13 @@ def test_a_person_sees_what_decides_and_what_to_write(shared: Place, typed: Type
     assert load_spec(shared.adult / "tables.yaml").charge.epsilon == 1
 
 
-def test_what_the_account_cannot_pay_ends_with_what_fits(shared: Place, typed: Typed) -> None:
+def test_what_the_account_cannot_pay_ends_with_what_fits(shared: Place, typed: Typed):
     said = typed("plan", str(shared.adult / "tables.yaml"), "--for", "±1", at=shared.workspace)
     assert said.code == 4
     assert "it does not fit: ask for epsilon" in said.out
 
 
-def test_rows_and_models_have_no_aims(shared: Place, typed: Typed) -> None:
+def test_rows_and_models_have_no_aims(shared: Place, typed: Typed):
     said = typed("plan", str(shared.adult / "model.yaml"), "--for", "±1", at=shared.workspace)
     said.assert_ended(2, "how far off rows and models are depends on the data")
 
@@ -228,7 +226,7 @@ ONE = told(("±50", 50, (200, 100, 50, 25, 12.5)))
 TWO = told(("age: ±50", 50, (200, 100, 50, 25, 12)), ("<b> & ±9", 90, (160, 80, 40, 20, 0)))
 
 
-def test_the_file_says_in_words_what_it_draws() -> None:
+def test_the_file_says_in_words_what_it_draws():
     """Title and description are named to those who do not see; each point stands in words; lines differ by dashes."""
     root = ElementTree.fromstring(as_svg(trade_off(TWO), "a <release>"))
     title, about = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
@@ -249,7 +247,7 @@ def test_the_file_says_in_words_what_it_draws() -> None:
     assert not [each for each in root.iter() if each.get("fill") or each.get("stroke")], "no colour but the two inks"
 
 
-def test_heights_in_the_file_are_logarithms_of_the_widths() -> None:
+def test_heights_in_the_file_are_logarithms_of_the_widths():
     """A second derivation: widths that halve as epsilon doubles lie on a straight line."""
     root = ElementTree.fromstring(as_svg(trade_off(ONE), "a"))
     dots = [(float(each.get("cx", "")), float(each.get("cy", ""))) for each in root.iter(f"{SVG}circle")]
@@ -261,7 +259,7 @@ def test_heights_in_the_file_are_logarithms_of_the_widths() -> None:
         assert y == pytest.approx(dots[0][1] + slope * (x - dots[0][0]), abs=0.2)
 
 
-def test_the_command_writes_the_picture(shared: Place, typed: Typed, tmp_path: Path) -> None:
+def test_the_command_writes_the_picture(shared: Place, typed: Typed, tmp_path: Path):
     """The file lies where it was named, and is of the epsilon that the plan tells."""
     file, spec = tmp_path / "trade-off.svg", str(shared.adult / "tables.yaml")
     said = typed("plan", spec, "--for", "age: ±20", "--picture", str(file), at=shared.workspace)
@@ -282,7 +280,7 @@ def test_the_command_writes_the_picture(shared: Place, typed: Typed, tmp_path: P
 )
 def test_a_picture_that_cannot_be_is_refused(
     shared: Place, typed: Typed, words: tuple[str, ...], found: str, remedy: str
-) -> None:
+):
     """The refusal names the option, what was found and what to do; nothing is written."""
     said = typed("plan", str(shared.adult / "tables.yaml"), *words, at=shared.workspace)
     said.assert_ended(2, "--picture", found)

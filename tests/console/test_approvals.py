@@ -1,7 +1,5 @@
 """Approvals before the charge, as people type them: approve, run; and what is refused by name."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -63,7 +61,7 @@ def spent(place: Place) -> list[int]:
 @pytest.mark.services
 def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatures(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
-) -> None:
+):
     spec, before = asking(place, "signed", keys), spent(place)
     said = typed("run", str(spec), at=place.workspace)
     assert said.code == ApprovalMissing.exit_code
@@ -94,7 +92,7 @@ def test_a_release_runs_once_enough_have_signed_and_the_record_has_their_signatu
 )
 def test_an_approval_of_another_plan_counts_for_nothing(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, change: tuple[str, str], found: str
-) -> None:
+):
     spec, before = asking(place, "moved", keys, 1), spent(place)
     sign(place, tmp_path, "board", spec)
     spec.write_text(spec.read_text().replace(*change))
@@ -104,9 +102,7 @@ def test_an_approval_of_another_plan_counts_for_nothing(
     assert spent(place) == before
 
 
-def test_another_folder_asks_for_new_signatures(
-    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
-) -> None:
+def test_another_folder_asks_for_new_signatures(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path):
     """The folder is part of the spec: signatures that are copied into it are of another one."""
     spec = asking(place, "monthly", keys, 1)
     sign(place, tmp_path, "board", spec)
@@ -116,7 +112,7 @@ def test_another_folder_asks_for_new_signatures(
         release_plainly(spec, place.workspace.root)
 
 
-def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path) -> None:
+def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path):
     spec = asking(place, "twice", keys)
     first = Path(sign(place, tmp_path, "board", spec)["approval"])
     first.with_name("again.json").write_bytes(first.read_bytes())
@@ -138,7 +134,7 @@ def test_one_who_signs_twice_is_one(place: Place, typed: Typed, keys: dict[str, 
 )
 def test_a_file_that_was_changed_counts_for_nothing(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, spoil: Callable[[Any], Any], found: str
-) -> None:
+):
     spec = asking(place, "changed", keys, 1)
     path = Path(sign(place, tmp_path, "board", spec)["approval"])
     content = json.loads(path.read_bytes())
@@ -150,7 +146,7 @@ def test_a_file_that_was_changed_counts_for_nothing(
 
 def test_an_approver_is_shown_the_plan_that_is_signed(
     place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """As `sudare plan` prints it; a person who says no has signed nothing."""
     spec, out = asking(place, "shown", keys), tmp_path / "given"
     command = ("approve", str(spec), "--key", str(tmp_path / "board"), "--out", str(out))
@@ -166,7 +162,7 @@ def test_an_approver_is_shown_the_plan_that_is_signed(
     assert len(list(out.iterdir())) == 1
 
 
-def test_a_spec_that_asks_for_no_approval_is_not_signed(place: Place, typed: Typed, tmp_path: Path) -> None:
+def test_a_spec_that_asks_for_no_approval_is_not_signed(place: Place, typed: Typed, tmp_path: Path):
     create_signing_key(tmp_path / "board", "office.example/board")
     said = typed("approve", str(place.spec("unasked")), "--key", str(tmp_path / "board"), at=place.workspace)
     assert (said.code, "add `approvals:` to the spec" in said.err) == (2, True)
@@ -178,7 +174,7 @@ def test_a_spec_that_asks_for_no_approval_is_not_signed(place: Place, typed: Typ
 )
 def test_what_no_approver_can_meet_is_refused(
     place: Place, typed: Typed, keys: dict[str, str], written: str, said: str
-) -> None:
+):
     spec = asking(place, "unmet", keys)
     text = spec.read_text()
     changed = text.replace("needed: 2", written) if "needed" in written else f"{text}  also: b\n"
@@ -186,7 +182,7 @@ def test_what_no_approver_can_meet_is_refused(
     typed("plan", str(spec), at=place.workspace).assert_ended(2, said)
 
 
-def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, keys: dict[str, str]) -> None:
+def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, keys: dict[str, str]):
     spec = asking(place, "keyed", keys)
     text = spec.read_text()
     spec.write_text(text.replace(keys["officer"], keys["board"]))
@@ -196,9 +192,7 @@ def test_a_key_twice_or_of_another_form_is_refused(place: Place, typed: Typed, k
 
 
 @pytest.mark.long
-def test_forged_approvals_of_a_version_are_found(
-    place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path
-) -> None:
+def test_forged_approvals_of_a_version_are_found(place: Place, typed: Typed, keys: dict[str, str], tmp_path: Path):
     """The publisher signs everything again; the approvers' signatures are not the publisher's to make."""
     spec = asking(place, "forged", keys)
     for who in ("board", "officer"):

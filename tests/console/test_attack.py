@@ -3,8 +3,6 @@
 Coins and noise repeat with each test; of fresh ones a sound claim is refuted with a chance of at most 1e-6.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys
@@ -52,7 +50,7 @@ def entries(place: Place) -> int:
 
 
 @pytest.mark.long
-def test_sound_tables_keep_their_claim_and_no_account_pays(shared: Place, public: Path, typed: Typed) -> None:
+def test_sound_tables_keep_their_claim_and_no_account_pays(shared: Place, public: Path, typed: Typed):
     """Each attack says what it knows, how well it does and what the claim allows; scores and page are public."""
     spec, before = written(shared, "tables.yaml", "sound", FINE), entries(shared)
     words = ("--attack", "all", *NAMED, "--releases", "6", "--holdout", str(public), *WHY)
@@ -80,7 +78,7 @@ def test_sound_tables_keep_their_claim_and_no_account_pays(shared: Place, public
 
 def test_a_missing_extra_is_told_before_the_rows_are_read(
     shared: Place, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The holdout is no Parquet file, which only reading it shows."""
     (tmp_path / "rows.parquet").write_bytes(b"no rows")
     words = ("--attack", "all", "--holdout", str(tmp_path / "rows.parquet"), *WHY)
@@ -94,7 +92,7 @@ def test_a_missing_extra_is_told_before_the_rows_are_read(
 @pytest.mark.long
 def test_tables_without_noise_end_with_exit_5_and_what_to_do(
     shared: Place, public: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The twin draws what it counts: it is found out, in words and in the file."""
 
     def exact(counts: Any, **_: Any) -> Any:
@@ -112,7 +110,7 @@ def test_tables_without_noise_end_with_exit_5_and_what_to_do(
 
 
 @pytest.mark.long
-def test_a_model_is_attacked_in_three_ways(shared: Place, public: Path, typed: Typed) -> None:
+def test_a_model_is_attacked_in_three_ways(shared: Place, public: Path, typed: Typed):
     """Options that are about the number of rows follow it, and that is said."""
     spec = written(
         shared,
@@ -130,9 +128,7 @@ def test_a_model_is_attacked_in_three_ways(shared: Place, public: Path, typed: T
 
 
 @pytest.mark.long
-def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(
-    shared: Place, public: Path, typed: Typed
-) -> None:
+def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(shared: Place, public: Path, typed: Typed):
     """Its mechanism on public rows; its own rows, under whatever name, are confidential."""
     spec = written(shared, "tables.yaml", "charged", ("epsilon: 1.0", "epsilon: 0.3"))
     release_plainly(Path(spec), shared.workspace.root)
@@ -161,7 +157,7 @@ def test_a_version_is_attacked_by_its_record_and_never_by_its_own_rows(
 )  # fmt: skip
 def test_coins_follow_the_relation_of_the_contract(
     shared: Place, public: Path, typed: Typed, name: str, old: str, new: str
-) -> None:
+):
     """Under replace_one a coin decides between two rows, and the total follows; of a unit's rows one is taken."""
     text = (shared.adult / "adult.odcs.yaml").read_text()
     assert old in text
@@ -208,7 +204,7 @@ def test_coins_follow_the_relation_of_the_contract(
 )
 def test_what_cannot_be_attacked_is_refused(
     shared: Place, public: Path, typed: Typed, words: tuple[str, ...], told: str
-) -> None:
+):
     pl.read_parquet(public).head(60).write_parquet(shared.adult / "few.parquet")
     spec = written(shared, "tables.yaml", "refused")
     named = [str(shared.adult / word) if word.endswith((".parquet", ".yaml")) else word for word in words]

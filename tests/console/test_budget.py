@@ -1,7 +1,5 @@
 """`sudare budget`: accounts and their terms, how many runs fit, when an account runs out, what stands in the way."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sqlite3
@@ -30,7 +28,7 @@ def _open(**changed: str) -> list[str]:
     return words
 
 
-def test_an_account_is_opened_shown_and_not_opened_otherwise(place: Place, typed: Typed) -> None:
+def test_an_account_is_opened_shown_and_not_opened_otherwise(place: Place, typed: Typed):
     """The same terms again change nothing; other terms are refused by the ledger."""
     shown = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json
     assert (shown["epsilon"], shown["delta"], shown["claim"]) == ("3", "1e-9", "0")
@@ -40,7 +38,7 @@ def test_an_account_is_opened_shown_and_not_opened_otherwise(place: Place, typed
     typed(*_open(epsilon="4"), at=place.workspace).assert_ended(4, "a cap never changes")
 
 
-def test_an_account_is_opened_again_until_something_is_charged(place: Place, typed: Typed) -> None:
+def test_an_account_is_opened_again_until_something_is_charged(place: Place, typed: Typed):
     """The refusal says how; --reopen does it, and the journal holds."""
     refused = typed(*_open(epsilon="4"), at=place.workspace)
     assert (refused.code, "say --reopen" in refused.err) == (4, True)
@@ -49,7 +47,7 @@ def test_an_account_is_opened_again_until_something_is_charged(place: Place, typ
     assert typed("budget", "history", "--verify", at=place.workspace).code == 0
 
 
-def test_an_account_whose_row_was_edited_is_not_shown(place: Place, typed: Typed) -> None:
+def test_an_account_whose_row_was_edited_is_not_shown(place: Place, typed: Typed):
     """Exit 5, with the account, both amounts and the entry; nothing that was edited is taken for what it was."""
     with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
         ledger.execute("update accounts set cap = cap * 2")
@@ -60,7 +58,7 @@ def test_an_account_whose_row_was_edited_is_not_shown(place: Place, typed: Typed
         assert "in the journal, whose entry 1 was the last to change it" in said.err
 
 
-def test_accounts_are_listed_for_people_and_for_programs(shared: Place, typed: Typed) -> None:
+def test_accounts_are_listed_for_people_and_for_programs(shared: Place, typed: Typed):
     """The same numbers in both."""
     [account] = typed("budget", "show", "--json", at=shared.workspace).json["accounts"]
     lines = typed("budget", "show", at=shared.workspace).out
@@ -77,12 +75,12 @@ def test_accounts_are_listed_for_people_and_for_programs(shared: Place, typed: T
     [({"epsilon": each}, "--epsilon") for each in ("0", "-1", "nan", "inf", "1e309", "1e999999999", "three", "")]
     + [({"delta": each}, "delta") for each in ("1", "-1e-9", "nan", "0", "1e-30")],
 )
-def test_an_amount_that_is_none_is_refused(shared: Place, typed: Typed, amount: dict[str, str], named: str) -> None:
+def test_an_amount_that_is_none_is_refused(shared: Place, typed: Typed, amount: dict[str, str], named: str):
     """Exit 2, and the option is named. A Rényi loss reads as an ε only at a δ above zero; 1e-30 rounds to zero."""
     typed(*_open(**amount), at=shared.workspace).assert_ended(2, named)
 
 
-def test_a_pure_account_needs_no_delta(place: Place, typed: Typed) -> None:
+def test_a_pure_account_needs_no_delta(place: Place, typed: Typed):
     """Pure ε adds up as it is."""
     words = [word for word in _open(calculus="pure") if word not in ("--delta", "1e-9")]
     words[words.index("adult-1994")], words[words.index("1994")] = "adult-1995", "1995"
@@ -92,19 +90,19 @@ def test_a_pure_account_needs_no_delta(place: Place, typed: Typed) -> None:
     assert said.json["loss"] == {"what": "ε", "cap": "3", "spent": "0", "remaining": "3", **shares}
 
 
-def test_an_unknown_account_is_refused_with_those_there_are(shared: Place, typed: Typed) -> None:
+def test_an_unknown_account_is_refused_with_those_there_are(shared: Place, typed: Typed):
     """Exit 4: the ledger refuses."""
     typed("budget", "show", "adult-1995", at=shared.workspace).assert_ended(4, "adult-1994")
 
 
-def test_a_second_account_for_the_same_people_and_block_is_refused(place: Place, typed: Typed) -> None:
+def test_a_second_account_for_the_same_people_and_block_is_refused(place: Place, typed: Typed):
     """It would be a second cap on the same people."""
     words = _open()
     words[words.index("adult-1994")] = "again"
     typed(*words, at=place.workspace).assert_ended(4, "adult-1994")
 
 
-def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed) -> None:
+def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed):
     """Binding again is nothing; binding to other people or another block is refused."""
     bind = ["budget", "bind", str(place.adult / "adult.parquet"), "--population", "adults", "--block", "1994"]
     first = typed(*bind, at=place.workspace)
@@ -117,7 +115,7 @@ def test_a_bound_source_never_changes_its_people(place: Place, typed: Typed) -> 
     assert "p.duckdb::t is not there yet" in to_come.err
 
 
-def test_a_source_of_other_people_leaves_no_account_open(place: Place, typed: Typed) -> None:
+def test_a_source_of_other_people_leaves_no_account_open(place: Place, typed: Typed):
     """Account and bindings are one transaction: neither an account nor the first of two bindings is left behind."""
     words = _open()
     for old, new in (("adult-1994", "others"), ("adults", "children")):
@@ -134,7 +132,7 @@ def test_a_source_of_other_people_leaves_no_account_open(place: Place, typed: Ty
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_copy_is_not_bound_to_other_people(place: Place, typed: Typed, linked: bool) -> None:
+def test_a_copy_is_not_bound_to_other_people(place: Place, typed: Typed, linked: bool):
     """The bytes decide, not the contract by which they would be read: at `open` and `bind`, of a hard link too."""
     origin, copy = place.adult / "adult.parquet", place.adult / "copy.parquet"
     if linked:
@@ -156,9 +154,7 @@ def test_a_copy_is_not_bound_to_other_people(place: Place, typed: Typed, linked:
     assert typed(*bind, "adults", "--block", "1994", at=place.workspace).code == 0
 
 
-def test_folders_and_tables_are_copies_by_their_files_and_files_without_rows_of_none(
-    place: Place, typed: Typed
-) -> None:
+def test_folders_and_tables_are_copies_by_their_files_and_files_without_rows_of_none(place: Place, typed: Typed):
     """A folder by all its files; a table of a database by its name, since another table is other rows."""
 
     def bind(source: str, people: str) -> int:
@@ -182,7 +178,7 @@ def test_folders_and_tables_are_copies_by_their_files_and_files_without_rows_of_
     assert bind("c", "children") == 0  # it is theirs already
 
 
-def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> None:
+def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed):
     """Every entry with its hash; `--verify` says that it holds, or exits 5 and names the entry that does not."""
     said = typed("budget", "history", "--verify", "--json", at=place.workspace).json
     assert said["verified"] is True
@@ -210,7 +206,7 @@ def test_history_shows_the_journal_and_checks_it(place: Place, typed: Typed) -> 
 )
 def test_an_entry_that_was_edited_is_named_and_nothing_of_the_journal_is_shown(
     place: Place, typed: Typed, number: int, change: str
-) -> None:
+):
     """Exit 5, for people and for programs; an entry that cannot be read is a finding and no fault."""
     with sqlite3.connect(place.workspace.private / "ledger.sqlite") as ledger:
         for action in ("update", "delete"):
@@ -226,14 +222,14 @@ def test_an_entry_that_was_edited_is_named_and_nothing_of_the_journal_is_shown(
     assert f"journal entry {number}" in places
 
 
-def test_a_closed_account_says_so(place: Place, typed: Typed) -> None:
+def test_a_closed_account_says_so(place: Place, typed: Typed):
     """What it lost stays written."""
     assert typed("budget", "close", "adult-1994", "--json", at=place.workspace).json["status"] == "closed"
     assert "closed" in typed("budget", "show", at=place.workspace).out
 
 
 @pytest.mark.parametrize("calculus", ["pure", "renyi"])
-def test_a_part_of_delta_is_set_aside_for_selections_and_shown(place: Place, typed: Typed, calculus: str) -> None:
+def test_a_part_of_delta_is_set_aside_for_selections_and_shown(place: Place, typed: Typed, calculus: str):
     """Not more than delta, and of a Rényi account not all of it; what is left stands beside the cap."""
     words = _open(calculus=calculus, delta="1e-6")
     words[words.index("adult-1994")], words[words.index("1994")] = "adult-1995", "1995"
@@ -250,7 +246,7 @@ def test_a_part_of_delta_is_set_aside_for_selections_and_shown(place: Place, typ
 @pytest.mark.parametrize("then", ["deleted", "an older copy"])
 def test_a_ledger_that_forgot_a_version_of_its_store_opens_no_account_and_runs_nothing(
     place: Place, typed: Typed, tmp_path: Path, then: str
-) -> None:
+):
     """A deleted ledger, or an older copy that was put in its place, would give every cap a second time."""
     workspace, files = (
         place.workspace,
@@ -293,7 +289,7 @@ def _schedule(place: Place, *entries: tuple[str, str]) -> None:
     file.write_text(file.read_text().partition("[schedule]")[0] + "\n".join(["[schedule]", *lines]) + "\n")
 
 
-def test_scheduled_specs_are_reckoned_with(place: Place, typed: Typed) -> None:
+def test_scheduled_specs_are_reckoned_with(place: Place, typed: Typed):
     """Runs left are what is left over what one costs; the account is used up at one of the monthly runs after."""
     _schedule(place, (str(place.spec("monthly", ("epsilon: 1.0", "epsilon: 0.1"))), "0 6 1 * *"))
     account = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json
@@ -306,7 +302,7 @@ def test_scheduled_specs_are_reckoned_with(place: Place, typed: Typed) -> None:
     assert account["runs_out"]["at"][:10] in typed("budget", "show", at=place.workspace).out
 
 
-def test_a_spec_that_would_never_run_is_told_not_hidden(place: Place, typed: Typed) -> None:
+def test_a_spec_that_would_never_run_is_told_not_hidden(place: Place, typed: Typed):
     _schedule(place, ("nowhere.yaml", "0 6 1 * *"))
     [scheduled] = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["schedule"]
     assert scheduled["runs_left"] == 0
@@ -315,12 +311,12 @@ def test_a_spec_that_would_never_run_is_told_not_hidden(place: Place, typed: Typ
 
 
 @pytest.mark.parametrize("cron", ["often", "0 6 31 2 *", "61 * * * *", ""])
-def test_a_cron_that_is_none_is_refused_with_its_line(place: Place, typed: Typed, cron: str) -> None:
+def test_a_cron_that_is_none_is_refused_with_its_line(place: Place, typed: Typed, cron: str):
     _schedule(place, ("a.yaml", cron))
     typed("budget", "show", at=place.workspace).assert_ended(2, 'schedule."a.yaml"', "cron")
 
 
-def test_what_still_fits_is_told_by_the_kind_of_noise(shared: Place, typed: Typed) -> None:
+def test_what_still_fits_is_told_by_the_kind_of_noise(shared: Place, typed: Typed):
     """A Rényi account tells both; asking for what it tells fits, asking for a little more does not.
 
     Of Laplace noise it tells what fits as one draw; this release splits its ε over four, which cost less together.
@@ -342,7 +338,7 @@ def test_what_still_fits_is_told_by_the_kind_of_noise(shared: Place, typed: Type
 
 
 @pytest.mark.long
-def test_what_a_plan_says_that_an_account_can_give_is_admitted_at_exactly_that(place: Place, typed: Typed) -> None:
+def test_what_a_plan_says_that_an_account_can_give_is_admitted_at_exactly_that(place: Place, typed: Typed):
     """Of each kind, tables, synthetic rows, a model: asked for at that ε it fits, and a fifth above it does not."""
     for name in ("tables", "synthetic", "model"):
         written = (place.adult / f"{name}.yaml").read_text()
@@ -355,7 +351,7 @@ def test_what_a_plan_says_that_an_account_can_give_is_admitted_at_exactly_that(p
             assert (told.json["account"]["fits"], told.code) == (fits, 0 if fits else 4), (name, factor)
 
 
-def test_a_schedule_ends_where_the_delta_of_selections_does(place: Place, typed: Typed) -> None:
+def test_a_schedule_ends_where_the_delta_of_selections_does(place: Place, typed: Typed):
     """Five daily runs of δ = 2e-8 fit into 1e-7; the loss holds hundreds. It is told why the sixth is refused."""
     copy, contract = place.adult / "texts.parquet", place.adult / "texts.odcs.yaml"
     pl.read_parquet(place.adult / "adult.parquet").head(-1).write_parquet(copy)

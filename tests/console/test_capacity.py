@@ -1,7 +1,5 @@
 """What this machine lacks is told by `plan` and `run` before anything is charged; with real missing imports."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -55,7 +53,7 @@ def spent(place: Place) -> list[int]:
 
 
 @pytest.mark.usefixtures("served")
-def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place) -> None:
+def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place):
     before = spent(place)
     for code, err in typed_without(place, "torch", "run", "plan", spec=place.adult / "model.yaml"):
         assert code == 2, err
@@ -64,7 +62,7 @@ def test_a_training_without_torch_is_refused_and_nothing_is_charged(place: Place
     assert spent(place) == before
 
 
-def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place, typed: Typed) -> None:
+def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place, typed: Typed):
     import torch
 
     spec = place.adult / "model.yaml"
@@ -83,7 +81,7 @@ def test_cuda_without_a_gpu_is_refused_by_the_plan(place: Place, typed: Typed) -
 )
 def test_no_memory_and_no_disk_are_refused(
     place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch, command: str, patched: dict[str, float], found: str
-) -> None:
+):
     before = spent(place)
     for name, value in patched.items():
         monkeypatch.setattr(capacity, name, lambda *_, value=value: value)

@@ -1,7 +1,5 @@
 """`sudare check` and the look of every run: a wrong contract is told to its operator, and to nobody else."""
 
-from __future__ import annotations
-
 import os
 import pty
 import shutil
@@ -93,7 +91,7 @@ ROWS = 1000
     ],
     ids=["rows of a unit", "ids", "a gate", "a clip"],
 )
-def test_the_headline_does_not_say_that_all_is_well_above_a_mark(found: Misfits) -> None:
+def test_the_headline_does_not_say_that_all_is_well_above_a_mark(found: Misfits):
     with StringIO() as out:
         print_misfits(Console(file=out), found, Fraction(1, 100), Path("page"))
         headline = out.getvalue().splitlines()[1]
@@ -191,7 +189,7 @@ WRONG: dict[str, tuple[dict[str, str], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("fault", WRONG)
-def test_check_shows_what_a_wrong_contract_does_to_the_rows(county: County, typed: Typed, fault: str) -> None:
+def test_check_shows_what_a_wrong_contract_does_to_the_rows(county: County, typed: Typed, fault: str):
     """Exact shares and where the rows are counted; exit 1, nothing is charged, no snapshot stays."""
     wrong, column, expected = WRONG[fault]
     spec = county.spec("wrong", **wrong)
@@ -207,7 +205,7 @@ def test_check_shows_what_a_wrong_contract_does_to_the_rows(county: County, type
     assert not list(county.workspace.runs.glob("check-*/snapshot*"))
 
 
-def test_a_right_contract_passes_and_missing_values_alone_ask_nothing(county: County, typed: Typed) -> None:
+def test_a_right_contract_passes_and_missing_values_alone_ask_nothing(county: County, typed: Typed):
     """Exit 0; three rows without an income are told, and are where the contract puts them."""
     said, columns = _checked(county, typed, county.spec("right"))
     assert said.code == 0
@@ -215,7 +213,7 @@ def test_a_right_contract_passes_and_missing_values_alone_ask_nothing(county: Co
     assert (columns["income"]["null"], columns["income"]["share"]) == (3, 0.0)
 
 
-def test_a_gate_that_breaks_is_told_and_leaves_no_entry(county: County, typed: Typed) -> None:
+def test_a_gate_that_breaks_is_told_and_leaves_no_entry(county: County, typed: Typed):
     """`check` answers exit 3; the journal, whose entries are public, hears nothing of a look."""
     spec = county.spec("gated", COUNTIES="[North, South, East]")
     contract = spec.with_name("gated.odcs.yaml")
@@ -227,7 +225,7 @@ def test_a_gate_that_breaks_is_told_and_leaves_no_entry(county: County, typed: T
     assert _journal(county) == before
 
 
-def test_the_pages_are_for_their_owner_alone_in_each_language(county: County, typed: Typed) -> None:
+def test_the_pages_are_for_their_owner_alone_in_each_language(county: County, typed: Typed):
     page = Path(typed("check", str(county.spec("wrong", HIGH="49")), "--json", at=county.workspace).json["page"])
     assert page.is_relative_to(county.workspace.private)
     pages = [page_file(page.parent, code) for code in languages()]
@@ -236,7 +234,7 @@ def test_the_pages_are_for_their_owner_alone_in_each_language(county: County, ty
 
 
 @pytest.mark.usefixtures("served")
-def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County, typed: Typed) -> None:
+def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County, typed: Typed):
     """It stops before any charge with exit 1; neither its words nor Prefect nor the journal say what was found."""
     spec = county.spec("unattended", COUNTIES="[North, South, East]")
     before = county.charges(), _journal(county), county.flow_runs()
@@ -252,7 +250,7 @@ def test_a_run_without_a_terminal_needs_the_flag_and_tells_nobody(county: County
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
 def test_a_log_is_no_terminal_whatever_the_environment_says(
     county: County, typed: Typed, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+):
     """Jobs set these variables for coloured logs; shares and marks in them would be exact bits about the rows."""
     monkeypatch.setenv(variable, "1")
     said = typed("run", str(county.spec("coloured", COUNTIES="[North, South, East]")), at=county.workspace)
@@ -263,9 +261,7 @@ def test_a_log_is_no_terminal_whatever_the_environment_says(
 
 
 @pytest.mark.usefixtures("served")
-def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfits(
-    county: County, typed: Typed
-) -> None:
+def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfits(county: County, typed: Typed):
     """What the record says of the look is the same text whatever it showed, and whether a flag was given."""
     told = []
     for name, wrong, words in (
@@ -288,7 +284,7 @@ def test_an_accepted_run_publishes_and_its_record_is_that_of_a_run_without_misfi
 
 @pytest.mark.usefixtures("served")
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
-def test_at_a_terminal_a_run_shows_the_shares_and_asks(county: County, answer: str, code: int) -> None:
+def test_at_a_terminal_a_run_shows_the_shares_and_asks(county: County, answer: str, code: int):
     """No means that nothing is charged, and that Prefect never hears of it; yes publishes, under a mark of doubt."""
     spec = county.spec(f"asked-{answer}", HIGH="49")
     before = county.charges(), county.flow_runs()
@@ -301,7 +297,7 @@ def test_at_a_terminal_a_run_shows_the_shares_and_asks(county: County, answer: s
     assert grown == ((1, 1) if code == 0 else (0, 0))
 
 
-def test_the_share_is_the_workspaces(county: County, typed: Typed) -> None:
+def test_the_share_is_the_workspaces(county: County, typed: Typed):
     """A quarter of the rows may be astray where sudare.toml says so; what is no share is refused."""
     spec, settings = county.spec("wrong", COUNTIES="[North, South, East]"), county.workspace.root / "sudare.toml"
     written = settings.read_text()
@@ -314,7 +310,7 @@ def test_the_share_is_the_workspaces(county: County, typed: Typed) -> None:
         settings.write_text(written)
 
 
-def test_a_scheduled_run_stops_where_a_typed_one_asks(county: County, served: PrefectServer) -> None:
+def test_a_scheduled_run_stops_where_a_typed_one_asks(county: County, served: PrefectServer):
     """Nobody is asked: above the workspace's share it is a gate, before the charge. 100 % lets every run pass."""
     spec, settings = county.spec("scheduled", COUNTIES="[North, South, East]"), county.workspace.root / "sudare.toml"
     written, order = settings.read_text(), ReleaseOrder(spec)

@@ -1,7 +1,5 @@
 """`sudare contract`: drafts, advice, comparisons and the registry, as they are typed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from tests.contracts.drafting.test_drafting import DBT
 from tests.contracts.samples import CONTRACT, replaced, write
 
 
-def test_a_draft_is_printed_or_written_and_never_over_somebodys_work(tmp_path: Path, typed: Typed) -> None:
+def test_a_draft_is_printed_or_written_and_never_over_somebodys_work(tmp_path: Path, typed: Typed):
     """What is printed is the draft alone, so that it can be piped; `lint` then names every open place."""
     model = str(write(tmp_path, "schema.yml", DBT))
     said = typed("contract", "draft", "--from", model, "--table", "orders")
@@ -32,7 +30,7 @@ def test_a_draft_is_printed_or_written_and_never_over_somebodys_work(tmp_path: P
     assert len(lint.json["error"]["findings"]) == 25
 
 
-def test_a_draft_of_the_example_is_refused_and_names_the_parquet_columns(tmp_path: Path, typed: Typed) -> None:
+def test_a_draft_of_the_example_is_refused_and_names_the_parquet_columns(tmp_path: Path, typed: Typed):
     """The draft is made of names and types; it holds no category of the table."""
     said = typed("contract", "draft", "--from", str(ADULT / "adult.parquet"))
     assert "\n  hours-per-week: <declare>   # whole numbers" in said.out
@@ -40,7 +38,7 @@ def test_a_draft_of_the_example_is_refused_and_names_the_parquet_columns(tmp_pat
     assert typed("contract", "lint", str(write(tmp_path, "a.yaml", said.out))).code == 2
 
 
-def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Path, typed: Typed) -> None:
+def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Path, typed: Typed):
     """On the error stream and as JSON, with places; the draft goes to the file or the terminal all the same."""
     rows = str(write(tmp_path, "rows.csv", "age,sexx\n1,2\n"))
     book = str(write(tmp_path, "book.csv", "column,values\nage,0..99\nsex,1=male; 2=female\n"))
@@ -67,7 +65,7 @@ def test_a_draft_from_a_header_and_a_codebook_says_what_contradicts(tmp_path: Pa
     assert "\n  sexx: [2]\n" in public.out
 
 
-def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:
+def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed):
     said = typed("contract", "draft", "--from", str(tmp_path / "gone.parquet"))
     assert (said.code, "not a Parquet file" in said.err) == (2, True)
     unwritable = typed(
@@ -77,9 +75,7 @@ def test_a_draft_of_nothing_exits_2(tmp_path: Path, typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(("words", "code"), [((), 0), (("--strict",), 2)])
-def test_warnings_say_what_why_and_what_to_do(
-    tmp_path: Path, typed: Typed, words: tuple[str, ...], code: int
-) -> None:
+def test_warnings_say_what_why_and_what_to_do(tmp_path: Path, typed: Typed, words: tuple[str, ...], code: int):
     """The sample has a gate, a wide bin, a cut bin and a cut month; `--strict` makes mistakes of them."""
     file = str(write(tmp_path, "people.odcs.yaml", CONTRACT))
     said = typed("contract", "lint", file, *words)
@@ -91,12 +87,12 @@ def test_warnings_say_what_why_and_what_to_do(
     assert all(each["where"].startswith(file) for each in told)
 
 
-def test_a_contract_without_warnings_is_strict_too(typed: Typed) -> None:
+def test_a_contract_without_warnings_is_strict_too(typed: Typed):
     said = typed("contract", "lint", str(ADULT / "adult.odcs.yaml"), "--strict")
     assert (said.code, "none" in said.out) == (0, True)
 
 
-def test_lint_looks_at_the_select_of_a_spec_too(tmp_path: Path, typed: Typed) -> None:
+def test_lint_looks_at_the_select_of_a_spec_too(tmp_path: Path, typed: Typed):
     """What a select compares columns with is published; the literal itself is not shown."""
     spec = write(tmp_path, "a.yaml", "source:\n  path: a.csv\n  select: SELECT * FROM source WHERE race <> 'Inuit'\n")
     words = ("contract", "lint", str(ADULT / "adult.odcs.yaml"), "--spec", str(spec))
@@ -110,7 +106,7 @@ def test_lint_looks_at_the_select_of_a_spec_too(tmp_path: Path, typed: Typed) ->
 
 def test_lint_asks_for_curator_and_contact_until_spec_and_workspace_declare_them(
     place: Place, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A suggestion: it exits 0, with `--strict` too; the spec and the workspace at hand each silence one."""
     file = str(ADULT / "adult.odcs.yaml")
     monkeypatch.chdir(tmp_path)
@@ -129,7 +125,7 @@ def test_lint_asks_for_curator_and_contact_until_spec_and_workspace_declare_them
     assert typed(*words).json["suggestions"] == []
 
 
-def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: Typed) -> None:
+def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: Typed):
     """It is a mistake, not a warning: what a missing value becomes is never guessed."""
     text = replaced(CONTRACT, (", nulls: {policy: map, to: F}", ""))
     said = typed("contract", "lint", str(write(tmp_path, "people.odcs.yaml", text)))
@@ -138,7 +134,7 @@ def test_a_missing_null_policy_is_told_how_to_be_written(tmp_path: Path, typed: 
     assert PLACEHOLDER not in said.err
 
 
-def test_two_contracts_are_compared_in_words_and_as_json(tmp_path: Path, typed: Typed) -> None:
+def test_two_contracts_are_compared_in_words_and_as_json(tmp_path: Path, typed: Typed):
     """What changed and for whom; `--check` exits 2 if the version does not announce it."""
     old = str(write(tmp_path, "old.yaml", CONTRACT))
     new = str(write(tmp_path, "new.yaml", replaced(CONTRACT, ("[F, M]", "[F, M, X]"), ("1.0.0", "1.1.0"))))
@@ -154,7 +150,7 @@ def test_two_contracts_are_compared_in_words_and_as_json(tmp_path: Path, typed: 
     assert typed("contract", "diff", old, str(tmp_path / "gone.yaml")).code == 2
 
 
-def test_a_registry_of_a_workspace_or_of_any_folder(place: Place, tmp_path: Path, typed: Typed) -> None:
+def test_a_registry_of_a_workspace_or_of_any_folder(place: Place, tmp_path: Path, typed: Typed):
     """Register, list, history; once more changes nothing; a breaking change without a new MAJOR exits 2."""
     file = write(tmp_path, "people.odcs.yaml", CONTRACT)
     assert "Nothing is registered yet" in typed("contract", "list", at=place.workspace).out

@@ -1,7 +1,5 @@
 """`sudare explain` and the manual of errors: what a spec publishes, what a version tells, what an error means."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re
@@ -27,7 +25,7 @@ from tests.worlds.versions import AnyScenario, Worlds
 ADULT = Path(__file__).resolve().parents[2] / "examples" / "adult"
 
 
-def test_a_spec_is_told_without_its_rows(typed: Typed, tmp_path: Path) -> None:
+def test_a_spec_is_told_without_its_rows(typed: Typed, tmp_path: Path):
     """The source may be away: nothing of it is read."""
     for name in ("statistics.yaml", "adult.odcs.yaml"):
         (tmp_path / name).write_bytes((ADULT / name).read_bytes())
@@ -36,7 +34,7 @@ def test_a_spec_is_told_without_its_rows(typed: Typed, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", [first(), StatisticsScenario()], ids=["tables", "statistics"])
-def test_a_version_tells_its_first_screen(typed: Typed, worlds: Worlds, scenario: AnyScenario) -> None:
+def test_a_version_tells_its_first_screen(typed: Typed, worlds: Worlds, scenario: AnyScenario):
     folder = worlds.published(scenario).folder
     told = typed("explain", str(folder), "--json").json["paragraphs"]
     words = typed("explain", str(folder / "record.json")).out
@@ -45,7 +43,7 @@ def test_a_version_tells_its_first_screen(typed: Typed, worlds: Worlds, scenario
     assert any(paragraph.startswith("Noise does not cover:") for paragraph in told)
 
 
-def test_a_version_is_not_vouched_for(typed: Typed, worlds: Worlds, tmp_path: Path) -> None:
+def test_a_version_is_not_vouched_for(typed: Typed, worlds: Worlds, tmp_path: Path):
     """An edited record is refused; what is told of any other is said to be unchecked, before it is told."""
     version = worlds.published(first()).copy(tmp_path / "v")
     assert "Nothing of it was checked here" in typed("explain", str(version.folder), "--json").json["paragraphs"][1]
@@ -53,11 +51,11 @@ def test_a_version_is_not_vouched_for(typed: Typed, worlds: Worlds, tmp_path: Pa
     typed("explain", str(version.folder)).assert_ended(2, "another file than the manifest of the version names")
 
 
-def test_an_error_is_told_by_its_code(typed: Typed) -> None:
+def test_an_error_is_told_by_its_code(typed: Typed):
     assert "under the cap of its account" in typed("explain", "BudgetExceeded").out
 
 
-def test_what_is_neither_is_refused_with_the_nearest_code(typed: Typed, tmp_path: Path) -> None:
+def test_what_is_neither_is_refused_with_the_nearest_code(typed: Typed, tmp_path: Path):
     said = typed("explain", "budget-exceded")
     assert (said.code, "budget-exceeded" in said.err) == (2, True)
     assert "sudare explain source-unreadable" in said.err
@@ -76,7 +74,7 @@ def _kinds(of: type[SudareError]) -> Iterator[type[SudareError]]:
         yield from _kinds(each)
 
 
-def test_every_kind_of_error_has_a_section_and_every_section_a_kind() -> None:
+def test_every_kind_of_error_has_a_section_and_every_section_a_kind():
     for package in (contracts, privacy, tasks, flows, console, *map(importlib.import_module, EXTENSIONS)):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             source = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")  # type: ignore[union-attr]
@@ -88,10 +86,10 @@ def test_every_kind_of_error_has_a_section_and_every_section_a_kind() -> None:
     assert all(len(text.split()) > 8 for text in error_pages().values())
 
 
-def test_the_manual_has_the_same_text() -> None:
+def test_the_manual_has_the_same_text():
     shipped = (ROOT / "console" / "error_pages.md").read_text(encoding="utf-8")
     assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == shipped
 
 
-def test_a_code_is_found_as_it_is_printed_and_as_json_spells_it() -> None:
+def test_a_code_is_found_as_it_is_printed_and_as_json_spells_it():
     assert spelled_code("BudgetExceeded") == spelled_code(" budget-exceeded") == "budget-exceeded"

@@ -1,7 +1,5 @@
 """`sudare federation` as it is typed, without Flower: keys, TLS, and the check of what was released."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from tests.worlds.federated_runs import released
 from tests.worlds.federations import FEDERATION, TABLES, a_site
 
 
-def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Path, typed: Typed) -> None:
+def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Path, typed: Typed):
     site, workspace = a_site(tmp_path / "north", "north")
     first, again = (typed("federation", "key", str(site), "--json", at=workspace) for _ in range(2))
     assert (first.code, first.json) == (0, again.json)
@@ -27,7 +25,7 @@ def test_a_site_makes_its_key_once_and_prints_the_line_of_the_spec(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_path: Path, typed: Typed) -> None:
+def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_path: Path, typed: Typed):
     run = released(tmp_path, TABLES)
     folder, key = str(run.folder), str(run.workspace.public_key_file)
     held = typed("verify", folder, "--key", key)
@@ -40,7 +38,7 @@ def test_a_version_of_a_federation_is_verified_and_listed_like_any_other(tmp_pat
     assert typed("federation", "check", folder).code == 2
 
 
-def test_beyond_loopback_somebody_says_that_the_link_is_closed(tmp_path: Path) -> None:
+def test_beyond_loopback_somebody_says_that_the_link_is_closed(tmp_path: Path):
     authority = tmp_path / "ca.pem"
     with pytest.raises(SpecRefused, match="--link-is-closed"):
         _certificates("192.0.2.1", authority, None, None, closed=False, keyed=False)
@@ -52,7 +50,7 @@ def test_beyond_loopback_somebody_says_that_the_link_is_closed(tmp_path: Path) -
     assert _certificates("127.0.0.1", None, None, None, closed=False, keyed=False) is None
 
 
-def test_where_sites_have_keys_the_link_need_not_be_closed_but_keys_need_tls(tmp_path: Path) -> None:
+def test_where_sites_have_keys_the_link_need_not_be_closed_but_keys_need_tls(tmp_path: Path):
     authority = tmp_path / "ca.pem"
     assert _certificates("192.0.2.1", authority, None, None, closed=False, keyed=True) is not None
     with pytest.raises(SpecRefused, match="or sites have keys"):

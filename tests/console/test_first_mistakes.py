@@ -3,8 +3,6 @@
 A screen has 24 lines of 100 columns. Each command is typed for real, in one folder with a workspace.
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -209,14 +207,14 @@ def screen(said: Said) -> list[str]:
     return [line[start : start + COLUMNS] for line in shown for start in range(0, max(1, len(line)), COLUMNS)]
 
 
-def test_there_are_more_than_twenty() -> None:
+def test_there_are_more_than_twenty():
     """The list is what the claim is about."""
     assert len(MISTAKES) >= 20
 
 
 @pytest.mark.services
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_first_mistake_fits_one_screen_and_ends_with_what_to_write(name: str, here: Path) -> None:
+def test_a_first_mistake_fits_one_screen_and_ends_with_what_to_write(name: str, here: Path):
     """Exit code, 24 lines of 100 columns, and a last sentence `do:` that says what to type or write."""
     mistake = MISTAKES[name]
     told = said(*mistake.words())
@@ -233,7 +231,7 @@ def test_a_first_mistake_fits_one_screen_and_ends_with_what_to_write(name: str, 
 @pytest.mark.parametrize(
     "content", ["\ufeff" + HEAD + ROWS, (HEAD + ROWS).replace("\n", "\r\n")], ids=["BOM", "CRLF"]
 )
-def test_what_spreadsheets_write_is_no_mistake(content: str, here: Path) -> None:
+def test_what_spreadsheets_write_is_no_mistake(content: str, here: Path):
     """A byte order mark and line ends of Windows are read as they are meant."""
     told = said(*rows(content))
     assert (told.code, "3 of 3 columns fit in full" in told.out) == (0, True)
@@ -242,7 +240,7 @@ def test_what_spreadsheets_write_is_no_mistake(content: str, here: Path) -> None
 
 
 @pytest.mark.services
-def test_a_list_of_5000_open_places_ends_on_the_screen(here: Path) -> None:
+def test_a_list_of_5000_open_places_ends_on_the_screen(here: Path):
     """A terminal gets as many findings as it has lines for; a pipe gets all, alike ones together."""
     command = [sys.executable, "-m", "sudare", "contract", "lint", "wide.contract.yaml"]
     paths = {
@@ -272,7 +270,7 @@ def _read(keyboard: int) -> bytes:
         return b""
 
 
-def test_python_says_what_to_pass_where_no_key_was_found(here: Path) -> None:
+def test_python_says_what_to_pass_where_no_key_was_found(here: Path):
     """`sudare.verify(folder, None)` is the first line that a reader of a release types."""
     with pytest.raises(sudare.Refused) as refused:
         sudare.verify(here / "work", None)  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """`sudare init` and `sudare doctor`: a workspace that is ready at once, and what is wrong with one."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -19,9 +17,7 @@ from tasks.verification.keys import is_own
 from tests.console.conftest import Typed
 
 
-def test_init_makes_a_workspace_that_is_ready(
-    initialised: tuple[Path, str], prefect_home: Path, typed: Typed
-) -> None:
+def test_init_makes_a_workspace_that_is_ready(initialised: tuple[Path, str], prefect_home: Path, typed: Typed):
     """Ledger, keys and store are there, and Prefect's database soon; a second init is refused and changes nothing."""
     root, printed = initialised
     told = json.loads(printed)
@@ -40,13 +36,13 @@ def test_init_makes_a_workspace_that_is_ready(
     assert workspace.public_key_file.read_text().strip() == told["public_key"]
 
 
-def test_init_where_nothing_can_be_written_says_where(tmp_path: Path, typed: Typed) -> None:
+def test_init_where_nothing_can_be_written_says_where(tmp_path: Path, typed: Typed):
     """The refusal names the folder."""
     (tmp_path / "file").write_text("")
     typed("init", str(tmp_path / "file" / "w")).assert_ended(2, str(tmp_path / "file" / "w"))
 
 
-def test_a_command_without_a_workspace_says_how_to_make_one(tmp_path: Path, typed: Typed) -> None:
+def test_a_command_without_a_workspace_says_how_to_make_one(tmp_path: Path, typed: Typed):
     """What needs a workspace names `sudare init` and `--workspace`."""
     typed("budget", "show", "--workspace", str(tmp_path)).assert_ended(2, "sudare init", "--workspace")
 
@@ -66,7 +62,7 @@ def observations_of(workspace: Workspace | None, now: datetime = NOW) -> dict[st
     return {seen.matter: seen for seen in examine(workspace, now=now)}
 
 
-def test_a_new_workspace_is_sound_and_has_no_account(place: Workspace, typed: Typed) -> None:
+def test_a_new_workspace_is_sound_and_has_no_account(place: Workspace, typed: Typed):
     before = sorted((each, each.stat().st_mtime_ns) for each in place.private.rglob("*") if each.is_file())
     said = typed("doctor", "--workspace", str(place.root), "--json")
     assert said.code == 0
@@ -82,7 +78,7 @@ def test_a_new_workspace_is_sound_and_has_no_account(place: Workspace, typed: Ty
     assert all(matter in words for matter in observations)
 
 
-def test_without_a_workspace_the_machine_alone_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_workspace_the_machine_alone_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert examination.nearest_workspace(None) is None
     observations = observations_of(None)
@@ -90,7 +86,7 @@ def test_without_a_workspace_the_machine_alone_is_looked_at(tmp_path: Path, monk
     assert "ledger" not in observations
 
 
-def test_keys_that_others_may_read_or_that_do_not_belong_together_are_wrong(place: Workspace) -> None:
+def test_keys_that_others_may_read_or_that_do_not_belong_together_are_wrong(place: Workspace):
     (place.keys / "signing.key").chmod(0o644)
     assert "signing.key" in observations_of(place)["keys"].found
     (place.keys / "signing.key").chmod(0o600)
@@ -100,22 +96,22 @@ def test_keys_that_others_may_read_or_that_do_not_belong_together_are_wrong(plac
     assert observations_of(place)["keys"].remedy.startswith("restore")
 
 
-def test_a_private_folder_that_others_may_enter_is_wrong(place: Workspace) -> None:
+def test_a_private_folder_that_others_may_enter_is_wrong(place: Workspace):
     place.private.chmod(0o755)
     assert observations_of(place)["privacy of files"].remedy == f"chmod 700 {place.private}"
 
 
-def test_a_full_disk_is_wrong(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_wrong(place: Workspace, monkeypatch: pytest.MonkeyPatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(2**40, 2**40 - 2**20, 2**20))
     assert (observations_of(place)["disk"].health, observations_of(place)["disk"].found) == ("wrong", "0.0 GB free")
 
 
-def test_a_clock_that_is_behind_is_wrong(place: Workspace) -> None:
+def test_a_clock_that_is_behind_is_wrong(place: Workspace):
     assert observations_of(place, datetime(1970, 1, 1, tzinfo=UTC))["clock"].health == "wrong"
 
 
-def test_a_journal_that_was_changed_or_is_of_the_future_is_wrong(place: Workspace, typed: Typed) -> None:
+def test_a_journal_that_was_changed_or_is_of_the_future_is_wrong(place: Workspace, typed: Typed):
     opened = ("--population", "people", "--block", "2026", "--unit", "row", "--adjacency", "add_remove")
     opened += ("--calculus", "pure", "--epsilon", "1", "--delta", "0", "--source", str(place.root / "rows.csv"))
     assert typed("budget", "open", "town", *opened, "--workspace", str(place.root)).code == 0
@@ -129,7 +125,7 @@ def test_a_journal_that_was_changed_or_is_of_the_future_is_wrong(place: Workspac
     assert [seen["health"] for seen in said.json["observations"] if seen["matter"] == "ledger"] == ["wrong"]
 
 
-def test_a_prefect_server_is_asked_for_late_runs(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prefect_server_is_asked_for_late_runs(place: Workspace, monkeypatch: pytest.MonkeyPatch):
     """The block sets the server's address; set and undone in a test, it would stay for the tests that follow."""
     with prefect_server(place) as started:
         started.wait()

@@ -1,7 +1,5 @@
 """`sudare interval`: the count of any sum of cells, from a version alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +20,7 @@ def wings(worlds: Worlds) -> Version:
     return worlds.published(with_totals(), here=True)
 
 
-def test_a_sum_is_told_in_words_and_as_json(wings: Version, typed: Typed) -> None:
+def test_a_sum_is_told_in_words_and_as_json(wings: Version, typed: Typed):
     """The public total of a wing is exact; without conditions it is all rows."""
     count = with_totals().wing_counts()["north"]
     said = typed("interval", str(wings.folder), "--where", "wing=north")
@@ -32,9 +30,7 @@ def test_a_sum_is_told_in_words_and_as_json(wings: Version, typed: Typed) -> Non
     assert (told["count"], told["lower"], told["upper"], told["places"], told["cells"]) == (2000, 2000, 2000, 1, 9)
 
 
-def test_no_conditions_of_the_version_and_other_products_are_refused(
-    wings: Version, worlds: Worlds, typed: Typed
-) -> None:
+def test_no_conditions_of_the_version_and_other_products_are_refused(wings: Version, worlds: Worlds, typed: Typed):
     """Exit 2, with what may be asked."""
     typed("interval", str(wings.folder), "--where", "wing=east").assert_ended(2, "a place of level wing")
     for other, kind in ((pure(), "statistics"), (first(), "tables")):
@@ -44,7 +40,7 @@ def test_no_conditions_of_the_version_and_other_products_are_refused(
         assert said.err.count("found:") == 1
 
 
-def test_places_of_a_further_tree_have_intervals_of_its_own(worlds: Worlds, typed: Typed) -> None:
+def test_places_of_a_further_tree_have_intervals_of_its_own(worlds: Worlds, typed: Typed):
     """Teams by name; one question is about places of one tree."""
     teams = worlds.published(with_teams(), here=True)
     told = json.loads(typed("interval", str(teams.folder), "--where", "team=day and floor=1", "--json").out)
@@ -80,7 +76,7 @@ USED = ("record.json", "data/places.parquet", "data/floor_x_insured.wing.parquet
 @pytest.mark.parametrize("name", [*USED, "MANIFEST.json"])
 def test_a_file_that_is_missing_or_another_is_refused_by_name(
     wings: Version, typed: Typed, tmp_path: Path, name: str, how: str
-) -> None:
+):
     """Exit 2 before it is read, with what to type."""
     spoiled = wings.copy(tmp_path / "v").folder
     SPOILED[how](spoiled / name)
@@ -93,7 +89,7 @@ def test_a_file_that_is_missing_or_another_is_refused_by_name(
 @pytest.mark.parametrize(
     ("name", "column"), [("data/floor_x_insured.wing.parquet", "count"), ("measurements/floor.ward.parquet", "noisy")]
 )
-def test_forged_values_are_refused(wings: Version, typed: Typed, tmp_path: Path, name: str, column: str) -> None:
+def test_forged_values_are_refused(wings: Version, typed: Typed, tmp_path: Path, name: str, column: str):
     """Three times the counts, or the noisy counts, in files of the right form; the whole is counted elsewhere."""
     spoiled = wings.copy(tmp_path / "v").folder
     times_three(spoiled / name, column)
@@ -103,9 +99,7 @@ def test_forged_values_are_refused(wings: Version, typed: Typed, tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", USED[1:])
-def test_garbage_that_the_manifest_states_is_refused_too(
-    wings: Version, typed: Typed, tmp_path: Path, name: str
-) -> None:
+def test_garbage_that_the_manifest_states_is_refused_too(wings: Version, typed: Typed, tmp_path: Path, name: str):
     """Who signs garbage gets no traceback; other places than those of the record are refused likewise."""
     forged = wings.copy(tmp_path / "v")
     (forged.folder / name).write_bytes(b"PAR1 no table")
@@ -113,7 +107,7 @@ def test_garbage_that_the_manifest_states_is_refused_too(
     typed("interval", str(forged.folder), "--where", "wing=north").assert_ended(2, "sudare verify VERSION_DIR")
 
 
-def test_other_places_that_the_manifest_states_are_refused(wings: Version, typed: Typed, tmp_path: Path) -> None:
+def test_other_places_that_the_manifest_states_are_refused(wings: Version, typed: Typed, tmp_path: Path):
     """The places must be those of the record too."""
     forged = wings.copy(tmp_path / "v")
     edit_table(forged.folder / "data/places.parquet", lambda places: places.slice(0, places.num_rows - 1))

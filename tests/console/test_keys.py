@@ -1,7 +1,5 @@
 """`sudare keys`: a key under a passphrase or in a token signs a release; what is missing costs nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +31,7 @@ def again(place: Place) -> Workspace:
 
 def test_a_release_is_signed_by_a_key_under_a_passphrase(
     shared: Place, served: PrefectServer, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Without the passphrase, or with another one, nothing is charged; the same command with it publishes."""
     before = shared.workspace.public_key_file.read_text()
     monkeypatch.setenv("SUDARE_SIGNING_SECRET", PASSPHRASE)
@@ -55,14 +53,14 @@ def test_a_release_is_signed_by_a_key_under_a_passphrase(
     assert typed("verify", str(place.releases / "closed" / "v1"), "--key", str(tmp)).code == 0
 
 
-def test_show_tells_where_the_key_lies_and_that_it_signs(place: Place, typed: Typed) -> None:
+def test_show_tells_where_the_key_lies_and_that_it_signs(place: Place, typed: Typed):
     said = typed("keys", "show", "--json", at=place.workspace).json
     assert said["kind"] == "file"
     assert said["signs"] is True
     assert said["public_key"] == place.workspace.public_key_file.read_text().strip()
 
 
-def test_a_key_is_encrypted_once(place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_encrypted_once(place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch):
     """A second time, or with a short passphrase, nothing changes."""
     short = typed("keys", "encrypt", at=place.workspace)
     assert (short.code, "SUDARE_SIGNING_SECRET" in short.err) == (2, True)
@@ -77,9 +75,7 @@ def test_a_key_is_encrypted_once(place: Place, typed: Typed, monkeypatch: pytest
     )
 
 
-def test_the_doctor_says_that_a_closed_key_was_not_opened(
-    place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_says_a_closed_key_was_not_opened(place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SUDARE_SIGNING_SECRET", PASSPHRASE)
     typed("keys", "encrypt", at=place.workspace)
     monkeypatch.delenv("SUDARE_SIGNING_SECRET")
@@ -88,9 +84,7 @@ def test_the_doctor_says_that_a_closed_key_was_not_opened(
     assert "sudare keys show" in seen["keys"]["remedy"]
 
 
-def test_the_key_is_rotated_and_revoked_by_commands(
-    tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_rotated_and_revoked_by_commands(tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch):
     """Each says what signs from now on; without the recovery key's passphrase nothing changes."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     where = Workspace.create(tmp_path / "w")
@@ -113,7 +107,7 @@ def test_the_key_is_rotated_and_revoked_by_commands(
     assert typed("keys", "reprove", "--json", at=Workspace.open(where.root)).json == {"proofs": []}
 
 
-def test_two_folders_are_compared_by_a_command(worlds: Worlds, tmp_path: Path, typed: Typed) -> None:
+def test_two_folders_are_compared_by_a_command(worlds: Worlds, tmp_path: Path, typed: Typed):
     """Exit 0 for a copy, 5 for two journals of one key, 2 for a folder without a proof."""
     one, other = worlds.published(first()), publish_version(first(), tmp_path / "other")
     (tmp_path / "key.pub").write_text(f"{one.key}\n")

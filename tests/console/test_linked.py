@@ -1,7 +1,5 @@
 """Linked tables: what the look tells of rows that a link leaves out, and `sudare run` of the example."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 import sqlite3
@@ -54,7 +52,7 @@ def town(tmp_path: Path) -> Town:
     return Town(tmp_path)
 
 
-def test_the_share_of_a_link_is_one_of_the_rows_delivered(town: Town, typed: Typed) -> None:
+def test_the_share_of_a_link_is_one_of_the_rows_delivered(town: Town, typed: Typed):
     """Three people of ten lead nowhere: 30 %, and not three for seven that are kept."""
     number = town.rewrite(lambda i, key: f"lost{i}" if i % 10 < 3 else key)
     said = typed("check", str(town.example / "people.yaml"), at=town.workspace)
@@ -64,12 +62,11 @@ def test_the_share_of_a_link_is_one_of_the_rows_delivered(town: Town, typed: Typ
 
 
 def _some_without(i: int, key: str) -> str:
-    """Three of ten have no key."""
     return "" if i % 10 < 3 else key
 
 
 @pytest.mark.long
-def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed) -> None:
+def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed):
     """They are left out, so `check` ends as for keys that nobody has: exit 1, a mark, and what to do."""
     number = town.rewrite(_some_without)
     spec = str(town.example / "people.yaml")
@@ -89,7 +86,7 @@ def test_people_without_a_household_are_told_and_marked(town: Town, typed: Typed
 
 
 @pytest.mark.long
-def test_one_person_without_a_household_asks_nothing(town: Town, typed: Typed) -> None:
+def test_one_person_without_a_household_asks_nothing(town: Town, typed: Typed):
     """The shipped rows: below the share it is shown and no more, and so are missing incomes that are added up."""
     told = typed("check", str(town.example / "people.yaml"), "--json", at=town.workspace)
     assert (told.code, told.json["fits"]) == (0, True)
@@ -100,7 +97,7 @@ def test_one_person_without_a_household_asks_nothing(town: Town, typed: Typed) -
 
 
 @pytest.mark.usefixtures("served")
-def test_a_run_without_a_terminal_stops_where_people_have_no_household(town: Town, typed: Typed) -> None:
+def test_a_run_without_a_terminal_stops_where_people_have_no_household(town: Town, typed: Typed):
     """Nothing is charged until the flag accepts it; what it says names neither the link nor the share."""
     town.rewrite(_some_without)
     spec = str(town.example / "people.yaml")
@@ -118,7 +115,7 @@ HOUSEHOLDS = Path(__file__).resolve().parents[2] / "examples" / "households"
 
 def test_both_bases_of_the_example_are_released_and_verify(
     shared: Place, served: PrefectServer, typed: Typed, tmp_path: Path
-) -> None:
+):
     """One account pays for both, since the same households are behind them."""
     assert served.embedded
     shutil.copytree(HOUSEHOLDS, tmp_path / "h")

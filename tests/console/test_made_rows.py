@@ -1,7 +1,5 @@
 """What is said of made-up rows: in the plan of counts inside bins, and how many there are in the last words."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -36,7 +34,7 @@ def _said(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_the_number_of_made_up_rows_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_number_of_made_up_rows_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """As the record states it, with the parents of linked tables."""
     parents = {"table": "household", "number": 950}
     said = _said(_version(tmp_path, {"rows": {"number": 2400, "parents": parents}}), capsys)
@@ -44,7 +42,7 @@ def test_the_number_of_made_up_rows_is_said(tmp_path: Path, capsys: pytest.Captu
     assert "!" not in said
 
 
-def test_no_made_up_row_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_made_up_row_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A header alone is published and charged: the noise is above the table."""
     said = _said(_version(tmp_path, {"rows": {"number": 0, "parents": None}}), capsys)
     assert "made-up rows  0\n" in said
@@ -52,9 +50,7 @@ def test_no_made_up_row_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "sudare plan" in said
 
 
-def test_the_one_loss_is_the_claim_and_the_one_share_what_is_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_one_loss_is_the_claim_and_the_one_share_what_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """No second ε stands next to the claim: caps, units and what still fits are for `--exact`."""
     said = _said(tmp_path, capsys)
     assert said.count("ε = ") == 1
@@ -65,7 +61,7 @@ def test_the_one_loss_is_the_claim_and_the_one_share_what_is_used(
     assert "can still give  nothing more of this kind\n" in exact
 
 
-def test_the_readme_shows_what_a_run_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_what_a_run_says(capsys: pytest.CaptureFixture[str]):
     """Line by line, down to the account; ε = 1 under a cap of 3 is 33.4 % of the budget, rounded up."""
     [shown] = re.findall(r"^adult-tables v1 is published\n(?:\w+ .*\n)+", README.read_text("utf-8"), re.MULTILINE)
     told = {"release": "adult-tables", "account": "adult-1994", "used": budget_used(1, 3)}
@@ -76,13 +72,11 @@ def test_the_readme_shows_what_a_run_says(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("replay", [{}, {"rows": None}, {"rows": [1]}])
 def test_other_kinds_say_nothing_of_made_up_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], replay: dict[str, Any]
-) -> None:
+):
     assert "made-up" not in _said(_version(tmp_path, replay), capsys)
 
 
-def test_a_version_whose_record_is_gone_says_nothing_of_rows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_version_whose_record_is_gone_says_nothing_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "made-up" not in _said(tmp_path, capsys)
 
 
@@ -92,7 +86,7 @@ PUBLIC = (
 )
 
 
-def test_a_plan_shows_the_share_and_the_expected_errors(tmp_path: Path) -> None:
+def test_a_plan_shows_the_share_and_the_expected_errors(tmp_path: Path):
     """A fifth of the charge; a line for each column, its mean over rows that are not known."""
     spec, _, plan, ledger = looked_into().prepared_of(tmp_path, FittedPlan)
     ledger.close()
@@ -107,7 +101,7 @@ def test_a_plan_shows_the_share_and_the_expected_errors(tmp_path: Path) -> None:
     assert all("ranks of quantiles ±" in line and ", sum ±" in line for line in lines)
 
 
-def test_with_a_public_number_of_rows_the_error_of_the_mean_is_told(tmp_path: Path) -> None:
+def test_with_a_public_number_of_rows_the_error_of_the_mean_is_told(tmp_path: Path):
     scenario = replace(looked_into(), privacy=PUBLIC, release="public")
     spec, _, plan, ledger = scenario.prepared_of(tmp_path, FittedPlan)
     ledger.close()
@@ -116,7 +110,7 @@ def test_with_a_public_number_of_rows_the_error_of_the_mean_is_told(tmp_path: Pa
         assert error["mean"] == pytest.approx(error["sum"] / 3000)
 
 
-def test_more_noise_for_a_smaller_share(tmp_path: Path) -> None:
+def test_more_noise_for_a_smaller_share(tmp_path: Path):
     """Errors fall as the root of the share of a zCDP budget."""
     ranks = []
     for number, share in enumerate(("0.1", "0.4")):
@@ -129,7 +123,7 @@ def test_more_noise_for_a_smaller_share(tmp_path: Path) -> None:
     assert ranks[0] / ranks[1] == pytest.approx(2, rel=0.05)
 
 
-def test_a_plan_without_them_says_nothing_of_them(tmp_path: Path) -> None:
+def test_a_plan_without_them_says_nothing_of_them(tmp_path: Path):
     spec, _, plan, ledger = aim().prepared_of(tmp_path, FittedPlan)
     ledger.close()
     payload = SyntheticProductView().plan_object(spec, plan)

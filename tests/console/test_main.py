@@ -1,7 +1,5 @@
 """The command line as a whole: light to start, helpful, and honest about errors in words, JSON and exit codes."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os
@@ -47,8 +45,6 @@ def command(name: str) -> TyperCommand:
 
 
 def _commands() -> Iterator[tuple[str, ...]]:
-    """Yield every command that there is, as it is typed."""
-
     def walk(command: TyperGroup | object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         if not isinstance(command, TyperGroup):
             yield words
@@ -80,7 +76,7 @@ def _own(modules: set[str]) -> set[str]:
     ("words", "most", "other"),
     [(["--help"], MOST_FOR_HELP, {"pydantic"}), (["verify", "--help"], 45, set()), (["run", "--help"], 35, set())],
 )
-def test_help_loads_nothing_heavy(words: list[str], most: int, other: set[str]) -> None:
+def test_help_loads_nothing_heavy(words: list[str], most: int, other: set[str]):
     """`sudare --help` answers at once; what checks or makes a version is loaded once its arguments are read."""
     code, modules = modules_after(*words)
     assert code == 0
@@ -91,39 +87,39 @@ def test_help_loads_nothing_heavy(words: list[str], most: int, other: set[str]) 
 
 @pytest.mark.services
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("budget", "--help")], ids=" ".join)
-def test_help_imports_no_command(words: tuple[str, ...]) -> None:
+def test_help_imports_no_command(words: tuple[str, ...]):
     """The list of commands stands in one module; a command is imported when it is called."""
     code, modules = modules_after(*words)
     assert code == 0
     assert not modules.intersection({place.partition(":")[0] for place in PLACES.values()} - {"console.main"})
 
 
-def test_every_command_of_help_has_an_entry_point() -> None:
+def test_every_command_of_help_has_an_entry_point():
     inner = {f"{group}.{name}" for group, (_, names) in GROUPS.items() for name in names}
     assert set(PLACES) == {*COMMANDS, *inner}
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(name: str) -> None:
+def test_the_line_of_help_of_a_command_is_the_first_paragraph_of_its_docstring(name: str):
     """It is read from the source, so that help need not import the command."""
     said = inspect.cleandoc(command(name).help or "")
     assert summary_of(PLACES[name]) == " ".join(said.split("\n\n")[0].split())
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_no_word_of_a_help_text_is_taken_for_markup(name: str) -> None:
+def test_no_word_of_a_help_text_is_taken_for_markup(name: str):
     """What stands in brackets would be a style, and not be shown."""
     texts = [command(name).help, *(getattr(option, "help", None) for option in command(name).params)]
     assert [text for text in texts if text and Text.from_markup(text).plain != text] == []
 
 
-def test_a_place_without_a_docstring_is_named() -> None:
+def test_a_place_without_a_docstring_is_named():
     with pytest.raises(LookupError, match=r"console\.plan:no_such_function has no docstring"):
         summary_of("console.plan:no_such_function")
 
 
 @pytest.mark.services
-def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
+def test_a_look_at_the_budget_loads_nothing_heavy(place: Place):
     """`sudare budget show` needs the ledger's database and no more."""
     code, modules = modules_after("budget", "show", "--workspace", str(place.workspace.root))
     assert code == 0
@@ -132,7 +128,7 @@ def test_a_look_at_the_budget_loads_nothing_heavy(place: Place) -> None:
 
 
 @pytest.mark.services
-def test_a_plan_loads_nothing_heavy(place: Place) -> None:
+def test_a_plan_loads_nothing_heavy(place: Place):
     """`sudare plan` computes with numpy and asks the ledger; it loads no engine and no orchestrator."""
     plan = ("plan", str(place.adult / "tables.yaml"), "--workspace", str(place.workspace.root))
     code, modules = modules_after(*plan)
@@ -141,7 +137,7 @@ def test_a_plan_loads_nothing_heavy(place: Place) -> None:
     assert len(_own(modules)) <= MOST_FOR_A_PLAN
 
 
-def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed) -> None:
+def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed):
     """Contract, account, spec, plan, run; `--version` is one line."""
     said = typed("--help").out
     steps = [
@@ -161,7 +157,7 @@ def test_help_says_where_to_start_in_order_and_version_is_told(typed: Typed) -> 
 
 @pytest.mark.services
 @pytest.mark.parametrize("name", entrance.PACKAGES)
-def test_a_strangers_package_before_ours_is_told_in_a_line(name: str, tmp_path: Path) -> None:
+def test_a_strangers_package_before_ours_is_told_in_a_line(name: str, tmp_path: Path):
     """Exit 1 and one line that names the folder; no traceback. A folder that is no package is in nobody's way."""
     command = [sys.executable, "-c", "from sudare.entrance import main; main()", "--version"]
     ours = str(entrance.HOME)
@@ -177,7 +173,7 @@ def test_a_strangers_package_before_ours_is_told_in_a_line(name: str, tmp_path: 
 
 
 @pytest.mark.parametrize("words", sorted(_commands()), ids=" ".join)
-def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str, ...], typed: Typed) -> None:
+def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str, ...], typed: Typed):
     """`--help` exits 0, shows how the command is typed, and every command knows `--json`."""
     said = typed(*words, "--help")
     assert said.code == 0
@@ -185,7 +181,7 @@ def test_every_command_has_help_with_an_example_and_speaks_json(words: tuple[str
     assert "--json" in said.out
 
 
-def test_the_commands_are_those_of_the_manual() -> None:
+def test_the_commands_are_those_of_the_manual():
     """The list changes only on purpose."""
     assert [" ".join(words) for words in sorted(_commands())] == [
         "approve",
@@ -242,9 +238,7 @@ def test_the_commands_are_those_of_the_manual() -> None:
     ]
 
 
-def test_a_command_of_a_package_is_listed_after_the_core_s_and_called(
-    typed: Typed, place: Place, tmp_path: Path
-) -> None:
+def test_a_command_of_a_package_is_listed_after_the_core_s_and_called(typed: Typed, place: Place, tmp_path: Path):
     """Under its own name alone; what cannot be loaded is listed, and refused when it is called."""
     points = "[sudare.commands]\nholes = console.gaps:gaps\nbroken = no_such_module:x\nplan = console.gaps:gaps\n"
     with installed(tmp_path / "site", "prefix_domain", points):
@@ -262,7 +256,7 @@ def test_a_command_of_a_package_is_listed_after_the_core_s_and_called(
 @pytest.mark.parametrize(("name", "extension"), sorted(OF_EXTENSIONS[GROUP].items()))
 def test_a_command_of_a_deleted_extension_is_refused_by_the_extension_s_name(
     name: str, extension: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Exit 2; help does not list it. Nothing else is missed."""
     monkeypatch.setitem(sys.modules, extension, None)
     *group, command = name.split(".")
@@ -295,7 +289,7 @@ def test_a_command_of_a_deleted_extension_is_refused_by_the_extension_s_name(
 )
 def test_each_error_has_its_exit_code_its_words_and_its_json(
     error: SudareError, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     """Words go to standard error, JSON to standard output, and the code is the same."""
     assert errors.present(error, as_json=False) == code
     words = capsys.readouterr()
@@ -310,7 +304,7 @@ def test_each_error_has_its_exit_code_its_words_and_its_json(
     assert inner["findings"] == [vars(finding) for finding in errors.findings_of(error)]
 
 
-def test_findings_in_a_row_that_share_what_to_do_have_it_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_in_a_row_that_share_what_to_do_have_it_said_once(capsys: pytest.CaptureFixture[str]):
     """Each keeps its place, what was found and what is allowed; another remedy between them is said in its turn."""
     remedies = ("ask the publisher", "ask the publisher", "write it", "ask the publisher")
     findings = [Finding(f"{place}.json", "x", "y", "z", remedy) for place, remedy in enumerate(remedies)]
@@ -321,7 +315,7 @@ def test_findings_in_a_row_that_share_what_to_do_have_it_said_once(capsys: pytes
     assert done == ["for these 2: ask the publisher", "write it", "ask the publisher"]
 
 
-def test_markup_in_an_error_is_shown_and_not_followed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_in_an_error_is_shown_and_not_followed(capsys: pytest.CaptureFixture[str]):
     """A file name in square brackets is a file name."""
     errors.present(SpecRefused([Finding("[red]a.yaml", "x", "[/]", "[bold]")]), as_json=False)
     told = capsys.readouterr().err
@@ -330,7 +324,7 @@ def test_markup_in_an_error_is_shown_and_not_followed(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("words", [("budget", "shw"), ("plan",), ("run", "a", "b"), ("plan", "--no-such", "a")])
-def test_a_command_line_that_cannot_be_understood_exits_2(words: tuple[str, ...], typed: Typed) -> None:
+def test_a_command_line_that_cannot_be_understood_exits_2(words: tuple[str, ...], typed: Typed):
     """In words and as JSON."""
     typed(*words).assert_ended(2, "--help")
     assert typed(*words, "--json").json["error"]["kind"] == "UsageRefused"
@@ -338,7 +332,7 @@ def test_a_command_line_that_cannot_be_understood_exits_2(words: tuple[str, ...]
 
 def test_an_unexpected_error_is_one_line_and_its_text_goes_to_the_private_log(
     place: Place, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """What a library says may quote a row: the terminal gets the type and the place of the log."""
     monkeypatch.chdir(place.workspace.root)
 
@@ -357,7 +351,7 @@ def test_an_unexpected_error_is_one_line_and_its_text_goes_to_the_private_log(
     assert "4711" in log.read_text()
 
 
-def test_ctrl_c_outside_a_run_exits_130(monkeypatch: pytest.MonkeyPatch, typed: Typed) -> None:
+def test_ctrl_c_outside_a_run_exits_130(monkeypatch: pytest.MonkeyPatch, typed: Typed):
     """A command that is stopped says so, in words and as JSON."""
 
     def stop(*_: object, **__: object) -> None:
@@ -369,14 +363,14 @@ def test_ctrl_c_outside_a_run_exits_130(monkeypatch: pytest.MonkeyPatch, typed: 
 
 
 @pytest.mark.services
-def test_the_command_is_installed_under_its_name() -> None:
+def test_the_command_is_installed_under_its_name():
     """`main` is what the `sudare` script calls; its exit code is the process's."""
     done = subprocess.run([*COMMAND, "budget", "shw"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "sudare budget --help" in done.stderr
 
 
-def test_lint_lists_columns_or_all_that_is_wrong(typed: Typed, place: Place, tmp_path: Path) -> None:
+def test_lint_lists_columns_or_all_that_is_wrong(typed: Typed, place: Place, tmp_path: Path):
     """A contract that holds is shown with its cells; one that does not, with every finding and its line."""
     file = place.adult / "adult.odcs.yaml"
     said = typed("contract", "lint", str(file), "--json")
@@ -411,7 +405,7 @@ def test_lint_lists_columns_or_all_that_is_wrong(typed: Typed, place: Place, tmp
 )
 def test_a_pipe_or_a_device_in_a_command_line_is_refused_and_not_waited_for(
     words: tuple[str, ...], path: str, typed: Typed, shared: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Nothing writes into the pipe: a command that opened it would wait for ever."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.csv")
@@ -420,7 +414,7 @@ def test_a_pipe_or_a_device_in_a_command_line_is_refused_and_not_waited_for(
 
 
 @pytest.mark.parametrize("words", [(), ("contract",), ("budget",)])
-def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed: Typed) -> None:
+def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed: Typed):
     """A command that is left out is no error to be told of."""
     said = typed(*words)
     assert said.code == 2
@@ -440,7 +434,7 @@ def test_a_group_alone_shows_its_help_and_exits_2(words: tuple[str, ...], typed:
 )
 def test_a_command_line_that_cannot_be_understood_names_what_was_found_and_what_to_type(
     typed: Typed, words: tuple[str, ...], found: str
-) -> None:
+):
     """In the pattern of every other error, for the very command that was typed."""
     said = typed(*words)
     lines = said.err.splitlines()
@@ -465,7 +459,7 @@ def test_a_command_line_that_cannot_be_understood_names_what_was_found_and_what_
 )
 def test_an_option_of_a_training_that_does_not_fit_is_named_with_what_to_write(
     place: Place, typed: Typed, old: str, new: str, said: tuple[str, ...]
-) -> None:
+):
     """At its own line, with what was found, what is allowed and what to do."""
     spec = place.adult / "other.yaml"
     spec.write_text((place.adult / "model.yaml").read_text().replace(old, new))

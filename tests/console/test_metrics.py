@@ -1,7 +1,5 @@
 """`sudare metrics`: what a monitoring system may see of a workspace, and example rules that watch it."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime
@@ -46,7 +44,7 @@ def values_of(place: Place) -> dict[str, dict[tuple[str, ...], float]]:
     return {each.name: {tuple(labels.values()): value for labels, value in each.samples} for each in found}
 
 
-def test_what_is_left_is_what_the_ledger_says(published: Place, typed: Typed) -> None:
+def test_what_is_left_is_what_the_ledger_says(published: Place, typed: Typed):
     account = typed("budget", "show", "adult-1994", "--json", at=published.workspace).json
     values = values_of(published)
     loss = {name: float(account["loss"][name]) for name in ("remaining", "cap")}
@@ -61,7 +59,7 @@ def test_what_is_left_is_what_the_ledger_says(published: Place, typed: Typed) ->
     assert sorted(values["schedule_trouble"].values()) == [0, 1]
 
 
-def test_times_are_those_of_the_journal_and_of_the_schedule(published: Place, typed: Typed) -> None:
+def test_times_are_those_of_the_journal_and_of_the_schedule(published: Place, typed: Typed):
     """Publications to the hour; due dates in the machine's local time, the last one and the next."""
     entries = typed("budget", "history", "--json", at=published.workspace).json["entries"]
     [at] = [datetime.fromisoformat(each["at"]).timestamp() for each in entries if each["kind"] == "version_published"]
@@ -74,9 +72,7 @@ def test_times_are_those_of_the_journal_and_of_the_schedule(published: Place, ty
     assert set(values["schedule_due_timestamp_seconds"].values()) == {datetime(2026, 12, 1, 6).timestamp()}
 
 
-def test_the_text_is_prometheuss_and_a_file_is_replaced_at_once(
-    published: Place, typed: Typed, tmp_path: Path
-) -> None:
+def test_the_text_is_prometheuss_and_a_file_is_replaced_at_once(published: Place, typed: Typed, tmp_path: Path):
     told = typed("metrics", at=published.workspace)
     lines = told.out.splitlines()
     assert told.code == 0
@@ -93,7 +89,7 @@ def test_the_text_is_prometheuss_and_a_file_is_replaced_at_once(
     ]
 
 
-def test_nothing_is_told_that_is_sealed_or_follows_from_rows(published: Place, typed: Typed) -> None:
+def test_nothing_is_told_that_is_sealed_or_follows_from_rows(published: Place, typed: Typed):
     """No source, no gate, no length of a run: the only times are hours, due dates, and that of the writing."""
     text = typed("metrics", at=published.workspace).out
     private = (
@@ -115,18 +111,18 @@ def test_nothing_is_told_that_is_sealed_or_follows_from_rows(published: Place, t
     ]
 
 
-def test_names_cannot_break_out_of_their_quotes() -> None:
+def test_names_cannot_break_out_of_their_quotes():
     *_, line = Gauge("charges", "About.", (({"status": 'a"} 1\nsudare_x{b="\\'}, 2.0),)).lines()
     assert line == 'sudare_charges{status="a\\"} 1\\nsudare_x{b=\\"\\\\"} 2'
     assert LINE.fullmatch(line)
 
 
-def test_a_place_that_cannot_be_written_is_refused(published: Place, typed: Typed, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_refused(published: Place, typed: Typed, tmp_path: Path):
     said = typed("metrics", "--to", str(tmp_path / "no" / "sudare.prom"), at=published.workspace)
     said.assert_ended(2, "no such folder")
 
 
-def test_the_example_rules_watch_metrics_that_there_are(published: Place) -> None:
+def test_the_example_rules_watch_metrics_that_there_are(published: Place):
     """Each name in an expression is one that is written, and each rule says what to type."""
     rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
     written = {f"sudare_{name}" for name in values_of(published)}

@@ -1,7 +1,5 @@
 """A release of a classifier as people type it: planned, verified, shown, scored, refused."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from uuid import UUID
@@ -24,7 +22,6 @@ def model(place: Place, name: str, *changes: tuple[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def released(shared: Place) -> Said:
-    """A model by the Prefect flow."""
     short = ("{rows_about: 48000}", "{rows_about: 48000, epochs: 1, checkpoints: 2}")
     return shared.type("run", str(model(shared, "told", short)), "--json")
 
@@ -36,7 +33,7 @@ def folder(released: Said) -> str:
 
 
 @pytest.mark.services
-def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place, released: Said, folder: str) -> None:
+def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place, released: Said, folder: str):
     """A flow run and its task `train` are completed in Prefect's database; the auditors' record names the run."""
     assert "train" in released.err
     with sqlite3.connect(shared.workspace.prefect_home / "prefect.db") as database:
@@ -50,7 +47,7 @@ def test_the_flow_trains_in_a_step_of_its_own_which_prefect_knows(shared: Place,
 
 
 @pytest.mark.services
-def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed: Typed) -> None:
+def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed: Typed):
     """One command each; scores stay in the private folder, and a model has no rows to sample."""
     verified = typed("verify", folder, "--key", str(shared.workspace.private / "keys" / "signing.pub"))
     assert verified.code == 0, verified.err
@@ -70,7 +67,7 @@ def test_a_model_is_verified_shown_and_scored(shared: Place, folder: str, typed:
 
 
 @pytest.mark.long
-def test_the_plan_of_a_model_says_what_it_costs_and_what_it_is(shared: Place, typed: Typed) -> None:
+def test_the_plan_of_a_model_says_what_it_costs_and_what_it_is(shared: Place, typed: Typed):
     """Data-free, for people and as JSON."""
     said = typed("plan", str(model(shared, "planned-model")), "--json", at=shared.workspace)
     assert said.code == 0, said.err

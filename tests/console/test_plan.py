@@ -1,7 +1,5 @@
 """`sudare plan`: the cost and the error of a release, from the spec and the contract alone."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from benchmarks._periodic_place import make_periodic
 from tests.console.conftest import Place, Typed
 
 
-def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed, tmp_path: Path) -> None:
+def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed, tmp_path: Path):
     """The table may be missing: a plan warns of that, and no more. Its numbers are those of the noise."""
     (place.adult / "adult.parquet").unlink()
     said = typed("plan", str(place.adult / "tables.yaml"), "--json", at=place.workspace)
@@ -34,7 +32,7 @@ def test_a_plan_tells_cost_and_error_without_the_data(place: Place, typed: Typed
     assert re.search(r"can still give: ε = [\d.]+ at δ = 0, in one more release like this", exact)
 
 
-def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed) -> None:
+def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed):
     """It is bound to nobody, but to bind it would be wrong; a file that is there is to be bound."""
     spec = shared.spec("mistyped", ("path: adult.parquet", "path: adlut.parquet"))
     said = typed("plan", str(spec), at=shared.workspace)
@@ -47,7 +45,7 @@ def test_a_path_with_a_typing_error_is_no_such_file(shared: Place, typed: Typed)
     assert "bind it: sudare budget bind" in said.err
 
 
-def test_a_plan_of_more_cells_foretells_more_memory_and_time(shared: Place, typed: Typed) -> None:
+def test_a_plan_of_more_cells_foretells_more_memory_and_time(shared: Place, typed: Typed):
     """Both grow with the cells that are measured."""
     few = typed("plan", str(shared.spec("few")), "--json", at=shared.workspace).json
     wide = "[age, workclass, education, occupation, native-country]"
@@ -57,7 +55,7 @@ def test_a_plan_of_more_cells_foretells_more_memory_and_time(shared: Place, type
     assert many["seconds"] > few["seconds"]
 
 
-def test_a_plan_of_a_sparse_table_tells_where_its_list_begins(shared: Place, typed: Typed) -> None:
+def test_a_plan_of_a_sparse_table_tells_where_its_list_begins(shared: Place, typed: Typed):
     """Eight columns of Adult are more cells than memory holds; what is expected of them is a list."""
     columns = "[age, workclass, education, marital-status, occupation, relationship, race, native-country]"
     spec = shared.spec("sparse", ("[education, income]", columns))
@@ -72,12 +70,12 @@ def test_a_plan_of_a_sparse_table_tells_where_its_list_begins(shared: Place, typ
     assert f"is sparse: it lists noisy counts from {sparse['first_threshold']:,} on" in said
 
 
-def test_a_plan_that_the_account_cannot_hold_is_refused(place: Place, typed: Typed) -> None:
+def test_a_plan_that_the_account_cannot_hold_is_refused(place: Place, typed: Typed):
     """Gaussian noise has no pure ε: exit 4, and what to do instead; as the run would say it."""
     typed("plan", str(place.pure_account("gaussian")), at=place.workspace).assert_ended(4, "--calculus renyi")
 
 
-def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, typed: Typed) -> None:
+def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, typed: Typed):
     """All 105 two-way tables would take Gaussian noise, which that account cannot pay; both errors are told."""
     spec = place.pure_account("chosen", "auto")
     tables = spec.read_text().partition("  tables:")
@@ -94,7 +92,7 @@ def test_auto_on_an_account_that_adds_up_pure_losses_is_laplace(place: Place, ty
     assert "laplace noise: ±" in said
 
 
-def test_a_plan_shows_from_which_noisy_count_on_cells_are_published(shared: Place, typed: Typed) -> None:
+def test_a_plan_shows_from_which_noisy_count_on_cells_are_published(shared: Place, typed: Typed):
     """k + t of each table; without the rule there is no such column."""
     rule = "minimum_frequency: {k: 10, t: auto, at_most: 0.01}"
     refine = "refine: {method: simplex, integers: true}"
@@ -105,9 +103,7 @@ def test_a_plan_shows_from_which_noisy_count_on_cells_are_published(shared: Plac
     assert "published from" not in typed("plan", str(shared.spec("all")), at=shared.workspace).out
 
 
-def test_a_plan_needs_no_workspace(
-    shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_needs_no_workspace(shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Without one it tells all but what the account has left, and how to have an account."""
     monkeypatch.chdir(tmp_path)
     assert "--workspace DIR, or open it: sudare budget open" in typed("plan", str(shared.adult / "tables.yaml")).out
@@ -118,7 +114,7 @@ def test_a_plan_needs_no_workspace(
 
 def test_a_plan_names_the_engine_that_counts(
     shared: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """No row is read here, so DuckDB needs nothing; Spark is not asked."""
     monkeypatch.chdir(tmp_path)
     text = (shared.adult / "tables.yaml").read_text()
@@ -136,7 +132,7 @@ def test_a_plan_names_the_engine_that_counts(
     assert "DuckDB may use to read the data" in here
 
 
-def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed) -> None:
+def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed):
     """It is shown, with what would fit; a script hears it by exit code 4, as of the run."""
     spec = shared.spec("dear", ("epsilon: 1.0", "epsilon: 8"))
     said = typed("plan", str(spec), at=shared.workspace)
@@ -146,7 +142,7 @@ def test_a_plan_says_when_the_account_cannot_pay(shared: Place, typed: Typed) ->
     assert (told.code, told.json["account"]["fits"]) == (4, False)
 
 
-def test_a_plan_of_a_period_is_that_of_its_account(tmp_path: Path, typed: Typed) -> None:
+def test_a_plan_of_a_period_is_that_of_its_account(tmp_path: Path, typed: Typed):
     """Without --period the message says what to type; with it, cost and what is left of the period's account."""
     place = make_periodic(tmp_path)
     typed("plan", str(place.spec), at=place.workspace).assert_ended(2, "--period")
@@ -170,7 +166,7 @@ def test_a_plan_of_a_period_is_that_of_its_account(tmp_path: Path, typed: Typed)
 )
 def test_a_spec_that_cannot_be_followed_names_file_line_and_remedy(
     shared: Place, typed: Typed, old: str, new: str, told: str
-) -> None:
+):
     """Exit 2, and the message says where."""
     said = typed("plan", str(shared.spec("wrong", (old, new))), at=shared.workspace)
     assert said.code == 2
@@ -179,7 +175,7 @@ def test_a_spec_that_cannot_be_followed_names_file_line_and_remedy(
     assert "allowed:" in said.err
 
 
-def test_a_plan_warns_as_a_reviewer_would(shared: Place, typed: Typed) -> None:
+def test_a_plan_warns_as_a_reviewer_would(shared: Place, typed: Typed):
     """A large epsilon and tables that are noise at a public number of rows; none of it on the example as it is."""
     example = str(shared.spec("fine"))
     assert typed("plan", example, "--rows", "48842", "--json", at=shared.workspace).json["warnings"] == []
@@ -207,16 +203,14 @@ def test_a_plan_warns_as_a_reviewer_would(shared: Place, typed: Typed) -> None:
         ("SELECT * FROM source", False),
     ],
 )
-def test_a_plan_warns_of_literals_that_a_select_would_publish(
-    shared: Place, typed: Typed, select: str, warns: bool
-) -> None:
+def test_a_plan_warns_of_literals_that_a_select_would_publish(shared: Place, typed: Typed, select: str, warns: bool):
     """A select is published word for word; what it holds columns against may be one person's."""
     spec = shared.spec("selected", ("adult.parquet}", f'adult.parquet, select: "{select}"}}'))
     rules = [each["rule"] for each in typed("plan", str(spec), "--json", at=shared.workspace).json["warnings"]]
     assert rules == ["select"] * warns
 
 
-def test_a_plan_of_very_many_tables_is_a_line_for_each_number_of_columns(shared: Place, typed: Typed) -> None:
+def test_a_plan_of_very_many_tables_is_a_line_for_each_number_of_columns(shared: Place, typed: Typed):
     """All 455 three-way tables of Adult: two lines, and how many of them are noise; --json has each."""
     spec = shared.spec("ways", ("delta: 0", "delta: 1e-9"), ("mechanism: laplace", "mechanism: gaussian"))
     tables = spec.read_text().partition("  tables:")
@@ -232,7 +226,7 @@ def test_a_plan_of_very_many_tables_is_a_line_for_each_number_of_columns(shared:
     assert f"{noisy} of 455 tables" in said
 
 
-def test_a_plan_says_where_delta_was_held_against_no_number_of_rows(shared: Place, typed: Typed) -> None:
+def test_a_plan_says_where_delta_was_held_against_no_number_of_rows(shared: Place, typed: Typed):
     """No one declares how many rows there are: a number that is typed is held against delta, as a warning."""
     spec = str(shared.spec("unheld", ("delta: 0", "delta: 1e-9"), ("mechanism: laplace", "mechanism: gaussian")))
     line = "δ was not held against the number of rows: none is declared"

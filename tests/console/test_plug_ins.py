@@ -1,7 +1,5 @@
 """What a package beside the tree registers goes through a whole release: plan, run, verify."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -29,7 +27,6 @@ ROWS = ["area", *["10115"] * 300, *[" 80331"] * 200, *["99999"] * 100, *['""'] *
 
 
 def files(place: Place, source: str, kind: str) -> Path:
-    """Write a contract and a spec about codes of areas."""
     folder = place.adult.parent / "areas"
     folder.mkdir()
     terms = "          {unit: {kind: row, scope: block}, adjacency: add_remove}"
@@ -48,9 +45,7 @@ def open_account(place: Place, typed: Typed, source: str) -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_a_kind_of_domain_from_a_package_is_planned_run_and_verified(
-    place: Place, typed: Typed, tmp_path: Path
-) -> None:
+def test_a_kind_of_domain_from_a_package_is_planned_run_and_verified(place: Place, typed: Typed, tmp_path: Path):
     """Noisy counts of declared beginnings; and who lacks the package is told the kind in one line."""
     folder = files(place, "areas.csv", "prefixes")
     (folder / "areas.csv").write_text("\n".join(ROWS) + "\n")
@@ -91,7 +86,7 @@ shelf = shelf_address:SINK
 @pytest.mark.usefixtures("served")
 def test_a_kind_of_source_and_of_sink_from_a_package_goes_through_a_release(
     place: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Rows from a shelf, the version on another one; whoever checks it needs no package, who plans it does."""
     folder = files(place, f"shelf://{tmp_path / 'rows'}, credentials: reader", "categories")
     contract = folder / "areas.odcs.yaml"
@@ -123,9 +118,7 @@ def test_a_kind_of_source_and_of_sink_from_a_package_goes_through_a_release(
     ("entry", "says"),
     [("no_such_module:PrefixDomain", "ModuleNotFoundError"), ("prefix_domain:as_tuple", "allowed: a DeclaredDomain")],
 )
-def test_a_package_that_has_no_domain_is_named(
-    place: Place, typed: Typed, tmp_path: Path, entry: str, says: str
-) -> None:
+def test_a_package_that_has_no_domain_is_named(place: Place, typed: Typed, tmp_path: Path, entry: str, says: str):
     """What is registered and cannot be loaded, or is none, is refused with its place."""
     folder = files(place, "areas.csv", "broken")
     with installed(tmp_path / "site", "prefix_domain", f"[sudare.domains]\nbroken = {entry}\n"):

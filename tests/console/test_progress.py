@@ -1,7 +1,5 @@
 """Progress: a line for each step when it has ended, on standard error, and silence afterwards."""
 
-from __future__ import annotations
-
 import io
 import logging
 import signal
@@ -23,7 +21,7 @@ def _steps() -> None:
         pass
 
 
-def test_each_step_ends_as_a_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_ends_as_a_line_on_standard_error(capsys: pytest.CaptureFixture[str]):
     """A failed step is marked; what is awaited is said in words; standard output stays free for the answer."""
 
     def fail() -> None:
@@ -45,7 +43,7 @@ def test_each_step_ends_as_a_line_on_standard_error(capsys: pytest.CaptureFixtur
 
 def test_a_step_that_is_repeated_in_an_instant_is_told_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The flow finds what the command has ingested already: no second line. An instant is a minute here."""
     monkeypatch.setattr("console.output.SHORT_SECONDS", 60.0)
     with shown():
@@ -54,7 +52,7 @@ def test_a_step_that_is_repeated_in_an_instant_is_told_once(
     assert capsys.readouterr().err.count("ingest") == 1
 
 
-def test_nobody_is_told_when_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_is_told_when_nobody_watches(capsys: pytest.CaptureFixture[str]):
     """After the block the steps are silent again."""
     with shown():
         pass
@@ -62,7 +60,7 @@ def test_nobody_is_told_when_nobody_watches(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == ""
 
 
-def test_a_running_step_has_a_bar_on_a_terminal() -> None:
+def test_a_running_step_has_a_bar_on_a_terminal():
     """The bar shows how far the step is."""
     screen = io.StringIO()
     drawn = Progress(console=Console(file=screen, force_terminal=True, width=100))
@@ -75,7 +73,7 @@ def test_a_running_step_has_a_bar_on_a_terminal() -> None:
 
 
 @pytest.mark.services
-def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
+def test_a_stop_inside_logging_comes_when_it_is_left():
     """An exception there could leave a lock of logging taken for good, and the command would never end."""
     handled = []
 
@@ -97,7 +95,7 @@ def test_a_stop_inside_logging_comes_when_it_is_left() -> None:
 
 
 @pytest.mark.services
-def test_a_log_that_nobody_takes_does_not_keep_a_command_from_stopping() -> None:
+def test_a_log_that_nobody_takes_does_not_keep_a_command_from_stopping():
     """A pipe that is full, for instance: after a second the stop comes all the same."""
 
     class Stuck(logging.Handler):

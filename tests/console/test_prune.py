@@ -1,7 +1,5 @@
 """`sudare prune`: what nothing needs goes by age; what a charge, a run or a lost version needs stays."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator
@@ -53,7 +51,7 @@ def stuck(place: Place, name: str) -> Path:
 
 def test_what_is_published_and_old_goes_and_the_run_still_finds_its_version(
     shared: Place, served: PrefectServer, typed: Typed
-) -> None:
+):
     spec = released(shared, "whole", "--keep-snapshot")
     assert not [each for each in found(shared, timedelta(hours=1)).values() if each.goes]
     with surveyed(shared) as kept:
@@ -70,9 +68,7 @@ def test_what_is_published_and_old_goes_and_the_run_still_finds_its_version(
     assert [*(shared.workspace.records / "whole").iterdir()]
 
 
-def test_a_charge_that_is_not_published_keeps_its_rows_and_its_noise_for_ever(
-    shared: Place, served: PrefectServer
-) -> None:
+def test_a_charge_that_is_not_published_keeps_its_rows_and_its_noise_for_ever(shared: Place, served: PrefectServer):
     """Three thousand days later both are there, and the run is completed with them and pays nothing more."""
     spec = stuck(shared, "stuck")
     kept = found(shared, timedelta(days=3000))
@@ -88,7 +84,7 @@ def test_a_charge_that_is_not_published_keeps_its_rows_and_its_noise_for_ever(
 
 def test_noise_stays_while_the_version_is_not_whole_and_after_it_goes_nothing_is_drawn_again(
     shared: Place, served: PrefectServer, typed: Typed
-) -> None:
+):
     """A data file that was changed keeps the draws, from which the version can be made again; see what follows."""
     spec = released(shared, "harmed")
     folder = shared.workspace.releases / "harmed" / "v1"
@@ -109,7 +105,7 @@ def test_noise_stays_while_the_version_is_not_whole_and_after_it_goes_nothing_is
     assert typed("budget", "show", "adult-1994", "--json", at=shared.workspace).json["loss"] == spent
 
 
-def test_a_run_that_goes_on_keeps_its_folder(shared: Place, served: PrefectServer) -> None:
+def test_a_run_that_goes_on_keeps_its_folder(shared: Place, served: PrefectServer):
     released(shared, "busy", "--keep-snapshot")
     going = found(shared)["snapshot", "busy"]
     with hold(shared.workspace.runs, going.folder.name, keep_snapshot=True), surveyed(shared) as retention_:
@@ -121,7 +117,7 @@ def test_a_run_that_goes_on_keeps_its_folder(shared: Place, served: PrefectServe
 
 def test_a_removal_that_is_killed_is_finished_by_the_next(
     shared: Place, served: PrefectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Once renamed it is no folder of draws any more; before, it is whole."""
     released(shared, "killed")
     going = found(shared)["draws", "killed"]
@@ -141,7 +137,7 @@ def test_a_removal_that_is_killed_is_finished_by_the_next(
     assert not left.exists()
 
 
-def test_a_dry_run_lists_and_removes_nothing(shared: Place, served: PrefectServer, typed: Typed) -> None:
+def test_a_dry_run_lists_and_removes_nothing(shared: Place, served: PrefectServer, typed: Typed):
     released(shared, "listed", "--keep-snapshot")
     before = sorted(shared.workspace.private.rglob("*"))
     said = typed("prune", "--dry-run", "--draws", "1", "--snapshots", "1", "--json", at=shared.workspace)
@@ -155,7 +151,7 @@ def test_a_dry_run_lists_and_removes_nothing(shared: Place, served: PrefectServe
     assert "kept for ever: no number of days is set" in words.out
 
 
-def test_without_a_policy_nothing_is_removed_and_a_wrong_one_is_refused(shared: Place, typed: Typed) -> None:
+def test_without_a_policy_nothing_is_removed_and_a_wrong_one_is_refused(shared: Place, typed: Typed):
     typed("prune", at=shared.workspace).assert_ended(2, "[retention]")
     file = shared.workspace.root / "sudare.toml"
     sound = file.read_text()

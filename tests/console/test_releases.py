@@ -1,6 +1,4 @@
-"""`sudare releases` and what the journal says of versions: superseded, withdrawn, and never denied again."""
-
-from __future__ import annotations
+"""`sudare releases`, `run --backfill`, and what the journal says of versions: superseded, withdrawn, never denied."""
 
 import json
 import shutil
@@ -10,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._periodic_place import make_periodic
 from benchmarks.orchestration import release_plainly
 from console.comparison import meaning
+from console.main import execute
 from contracts.contract.odcs import load_contract
 from flows.outcome import outcome_of, standing
+from flows.prepare import MISFITS_GATE
 from privacy.ledger.backup import dump
 from tasks.publish import Publication
 from tasks.storage.manifest import MANIFEST
@@ -44,7 +45,7 @@ def _statuses(place: Place, typed: Typed) -> list[tuple[int, str]]:
 
 
 @pytest.mark.long
-def test_a_second_version_supersedes_the_first_and_both_charges_stay(twice: Place, typed: Typed) -> None:
+def test_a_second_version_supersedes_the_first_and_both_charges_stay(twice: Place, typed: Typed):
     assert _statuses(twice, typed) == [(1, "superseded"), (2, "published")]
     account = typed("budget", "show", "adult-1994", "--json", at=twice.workspace).json
     [spent] = [each for each in account["releases"] if each["release"] == NAME]
@@ -52,7 +53,7 @@ def test_a_second_version_supersedes_the_first_and_both_charges_stay(twice: Plac
     assert {each["status"] for each in account["charges"]} == {"published"}
 
 
-def test_two_versions_are_compared_by_guarantee_contract_and_tables(twice: Place, typed: Typed) -> None:
+def test_two_versions_are_compared_by_guarantee_contract_and_tables(twice: Place, typed: Typed):
     """Differences have intervals from end to end; a version that is not there, or was changed, is named."""
     said = typed("releases", "diff", NAME, "1", "2", "--json", at=twice.workspace)
     guarantee = {each["name"]: (each["first"], each["second"]) for each in said.json["guarantee"]}
@@ -71,7 +72,7 @@ def test_two_versions_are_compared_by_guarantee_contract_and_tables(twice: Place
     assert (said.code, "v1 was changed" in said.err, "sudare verify" in said.err) == (2, True, True)
 
 
-def test_each_version_s_proof_builds_on_the_one_before(twice: Place, typed: Typed) -> None:
+def test_each_version_s_proof_builds_on_the_one_before(twice: Place, typed: Typed):
     """The second names the first one's checkpoint; verify holds both against each other."""
     store = twice.workspace.releases / NAME
     first, second = (json.loads((store / v / "PROOF.json").read_bytes()) for v in ("v1", "v2"))
@@ -80,7 +81,7 @@ def test_each_version_s_proof_builds_on_the_one_before(twice: Place, typed: Type
     assert typed("verify", str(store / "v2"), "--key", _key(twice)).code == 0
 
 
-def test_the_journal_is_held_against_what_was_published(twice: Place, typed: Typed) -> None:
+def test_the_journal_is_held_against_what_was_published(twice: Place, typed: Typed):
     """A ledger restored from an older copy has lost its tail: exit 5, and the proof that has seen more is named."""
     said = typed("budget", "history", "--verify", "--json", at=twice.workspace)
     assert (said.code, said.json["published_checkpoints"]) == (0, 2)
@@ -98,7 +99,7 @@ def test_the_journal_is_held_against_what_was_published(twice: Place, typed: Typ
 
 def test_a_copy_that_a_version_has_seen_more_of_is_not_restored(
     twice: Place, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """What is in the store was paid: an older ledger would let it be paid for again. A whole copy is restored, and
     the ledger that it replaces is named."""
     private = twice.workspace.private
@@ -121,9 +122,7 @@ def _copy(source: Path, target: Path) -> None:
         held.backup(copied)
 
 
-def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(
-    twice: Place, typed: Typed, tmp_path: Path
-) -> None:
+def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(twice: Place, typed: Typed, tmp_path: Path):
     kept = tmp_path / "PROOF.json"
     shutil.copyfile(twice.workspace.releases / NAME / "v1" / "PROOF.json", kept)
     said = typed("budget", "history", "--verify", "--proof", str(kept), "--json", at=twice.workspace)
@@ -138,7 +137,7 @@ def test_a_proof_that_is_kept_elsewhere_is_held_against_the_journal_too(
 
 
 @pytest.mark.long
-def test_a_withdrawal_reaches_the_public_journal_and_has_an_exit_code_of_its_own(place: Place, typed: Typed) -> None:
+def test_a_withdrawal_reaches_the_public_journal_and_has_an_exit_code_of_its_own(place: Place, typed: Typed):
     """As an operator and a reader do it: publish, ask, withdraw, ask again; each command writes the journal."""
     settings = place.workspace.root / "sudare.toml"
     asked = typed("releases", "journal", at=place.workspace)
@@ -166,7 +165,7 @@ def test_a_withdrawal_reaches_the_public_journal_and_has_an_exit_code_of_its_own
 
 
 @pytest.mark.long
-def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(place: Place, typed: Typed) -> None:
+def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(place: Place, typed: Typed):
     release_plainly(place.spec(NAME), place.workspace.root)
     store = place.workspace.releases / NAME
     before = typed("budget", "show", "adult-1994", "--json", at=place.workspace).json["loss"]
@@ -190,15 +189,13 @@ def test_a_withdrawn_version_keeps_its_charge_and_its_files_and_latest_goes(plac
 @pytest.mark.parametrize(("release", "version", "told"), [("nobody", "1", "releases list"), (NAME, "9", "v1, v2")])
 def test_a_version_that_is_not_there_is_named_with_those_that_are(
     twice: Place, typed: Typed, release: str, version: str, told: str
-) -> None:
+):
     words = ["releases", "withdraw", release, "--version", version, "--reason", "none"]
     typed(*words, at=twice.workspace).assert_ended(4, told, "do:", "sudare releases list")
 
 
 @pytest.mark.long
-def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives_nothing(
-    place: Place, typed: Typed
-) -> None:
+def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives_nothing(place: Place, typed: Typed):
     """A version that was withdrawn is not told as published."""
     release_plainly(place.spec(NAME), place.workspace.root)
     assert _again(place) == ("was published already", True)
@@ -209,7 +206,7 @@ def test_a_run_again_says_how_its_version_stands_and_that_a_closed_account_gives
 
 
 @pytest.mark.usefixtures("served")
-def test_a_run_of_what_was_withdrawn_is_refused_and_brings_nothing_back(place: Place, typed: Typed) -> None:
+def test_a_run_of_what_was_withdrawn_is_refused_and_brings_nothing_back(place: Place, typed: Typed):
     """Exit 4 with what to do; `latest` stays away, and nothing is charged."""
     spec = str(place.spec(NAME))
     assert typed("run", spec, "--json", at=place.workspace).code == 0
@@ -232,7 +229,7 @@ def _again(place: Place) -> tuple[str, bool]:
     return standing(outcome.status, repeated=outcome.repeated), outcome.can_give is not None
 
 
-def test_contracts_are_compared_by_what_they_mean() -> None:
+def test_contracts_are_compared_by_what_they_mean():
     """A wider bin is breaking for the account, another purpose is not; what is no contract is told as none."""
     old = load_contract(ADULT / "adult.odcs.yaml").model_dump(mode="json")
     new = json.loads(
@@ -245,3 +242,48 @@ def test_contracts_are_compared_by_what_they_mean() -> None:
     assert meaning(old, json.loads(json.dumps(old))) == []
     assert meaning(old, {"id": "adult"}) is None
     assert meaning(old, "<script>") is None
+
+
+@pytest.mark.usefixtures("served")
+def test_a_backfill_releases_what_is_missing_and_tells_why_the_rest_is_not(
+    tmp_path: Path, prefect_home: Path, typed: Typed, capfd: pytest.CaptureFixture[str]
+):
+    """One of three quarters breaks the contract's gate on rows, which ends with 3 and charges nothing."""
+    place = make_periodic(tmp_path)
+    contract = place.folder / "visits.odcs.yaml"
+    contract.write_text(contract.read_text().replace("adjacency: add_remove", "adjacency: add_remove, gates: [rows]"))
+    shutil.copytree(prefect_home, place.workspace.prefect_home)
+    said = typed("run", str(place.spec), "--backfill", "2024Q4..2025Q2", "--json", at=place.workspace)
+    assert said.code == 3
+    told = said.json
+    assert [each["period"] for each in told["periods"]] == ["2024-Q4", "2025-Q1", "2025-Q2"]
+    assert [each.get("outcome", {}).get("release") for each in told["periods"]] == [
+        "visits-2024-q4",
+        "visits-2025-q1",
+        None,
+    ]
+    [finding] = told["error"]["findings"]
+    assert finding["field"] == "gate rows"
+    assert told["error"]["notes"] == ["2025-Q2, charge: nothing was charged; running the same command starts again"]
+    assert place.charges() == {"visits-2024-Q4": 1, "visits-2025-Q1": 1}
+    gaps = ("releases", "gaps", str(place.spec), "--periods", "2024Q4..2025Q2", "--private", "--json")
+    assert execute([*gaps, "--workspace", str(place.workspace.root)]) == 0
+    [missing] = json.loads(capfd.readouterr().out)["periods"]
+    assert (missing["period"], missing["state"]) == ("2025-Q2", "missing")
+    assert missing["private"].startswith("no rows")
+    with closing(place.ledger()) as ledger:
+        assert [entry.kind for entry in ledger.journal()].count("gate_failed") == 1
+
+
+@pytest.mark.usefixtures("served")
+def test_rows_that_do_not_fit_stop_a_period_that_was_watched_for(tmp_path: Path, prefect_home: Path, typed: Typed):
+    """Nobody watches `sudare watch`: above the workspace's share it stops as a scheduled run does, uncharged."""
+    place = make_periodic(tmp_path)
+    with (place.folder / "visits.csv").open("a") as file:
+        file.write("elsewhere,2024-11-01\n" * 100)
+    shutil.copytree(prefect_home, place.workspace.prefect_home)
+    watch = ("watch", str(place.spec), "--periods", "2024Q4", "--quiet", "0", "--once", "--json")
+    said = typed(*watch, at=place.workspace)
+    assert said.code == 3
+    assert [each["field"] for each in said.json["error"]["findings"]] == [MISFITS_GATE]
+    assert place.charges() == {}

@@ -1,7 +1,5 @@
 """`sudare run` on the Adult example, the real thing: published, verified, resumed, stopped, refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -53,7 +51,7 @@ def _until(reached: Any, process: subprocess.Popen[str]) -> None:
         time.sleep(0.005)
 
 
-def test_a_run_ends_with_where_it_is_what_it_cost_and_what_is_left(shared: Place, released: Said) -> None:
+def test_a_run_ends_with_where_it_is_what_it_cost_and_what_is_left(shared: Place, released: Said):
     """JSON alone on standard output, progress on standard error, a whole version on disk, no snapshot left."""
     assert released.code == 0, released.err
     told = released.json
@@ -69,7 +67,7 @@ def test_a_run_ends_with_where_it_is_what_it_cost_and_what_is_left(shared: Place
     assert not (_folder(shared, "first") / "snapshot.duckdb").exists()
 
 
-def test_nothing_private_is_readable_by_others(shared: Place, released: Said) -> None:
+def test_nothing_private_is_readable_by_others(shared: Place, released: Said):
     """All below .sudare sits in a folder that only the owner enters; what names rows is 0600 besides."""
     assert stat.S_IMODE(shared.workspace.private.stat().st_mode) == 0o700
     assert stat.S_IMODE(_folder(shared, "first").stat().st_mode) == 0o700
@@ -81,7 +79,7 @@ def test_nothing_private_is_readable_by_others(shared: Place, released: Said) ->
     }
 
 
-def test_what_was_published_is_listed_shown_and_verified(shared: Place, released: Said, typed: Typed) -> None:
+def test_what_was_published_is_listed_shown_and_verified(shared: Place, released: Said, typed: Typed):
     """`releases` and `verify` read what `run` has made; one flipped byte fails the check with exit code 5."""
     folder = released.json["folder"]
     [listed] = typed("releases", "list", "--json", at=shared.workspace).json["versions"]
@@ -107,7 +105,7 @@ def test_what_was_published_is_listed_shown_and_verified(shared: Place, released
 
 
 @pytest.mark.usefixtures("served")
-def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:
+def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed):
     """Nothing is drawn, nothing is charged."""
     before = _charges(shared, "first")
     again = typed("run", str(shared.adult / "first.yaml"), "--json", at=shared.workspace)
@@ -120,7 +118,7 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
 
 def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(
     shared: Place, prefect_server: PrefectServer
-) -> None:
+):
     """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
     spec = shared.spec("resumed", ("epsilon: 1.0", "epsilon: 0.1"))
     with shared.start("run", str(spec)) as process:
@@ -139,7 +137,7 @@ def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(
     assert not (_folder(shared, "resumed") / "snapshot.duckdb").exists()
 
 
-def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
+def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed):
     """The second is told who holds the run; the first, stopped before its charge, leaves no rows and no server."""
     spec = shared.spec("twice", ("epsilon: 1.0", "epsilon: 0.1"))
     with shared.start("run", str(spec)) as process:
@@ -157,7 +155,7 @@ def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed) -> None:
     assert left <= {"lock", "error.private.log"}  # a library may meet the signal inside an import of its own
 
 
-def test_a_refusal_ends_the_process_in_good_order(shared: Place) -> None:
+def test_a_refusal_ends_the_process_in_good_order(shared: Place):
     """Libraries are still being loaded when the file is found missing; the process waits for them."""
     spec = shared.spec("nowhere", ("epsilon: 1.0", "epsilon: 0.1"), ("path: adult.parquet", "path: nowhere.parquet"))
     said = shared.run("run", str(spec))
@@ -166,7 +164,7 @@ def test_a_refusal_ends_the_process_in_good_order(shared: Place) -> None:
     assert "terminate" not in said.err
 
 
-def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served: PrefectServer) -> None:
+def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served: PrefectServer):
     """Its steps and its artifact are on the server; parameters are paths; no server of our own is started."""
     assert os.environ["PREFECT_API_URL"] == served.api_url
     spec = shared.spec("served", ("epsilon: 1.0", "epsilon: 0.1"))
@@ -201,9 +199,7 @@ def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served
 
 
 @pytest.mark.usefixtures("served")
-def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_later(
-    shared: Place, typed: Typed
-) -> None:
+def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_later(shared: Place, typed: Typed):
     """The error names the store; nothing is charged or left; mended, the same command publishes."""
     spec = shared.spec("blocked", ("epsilon: 1.0", "epsilon: 0.1"), ("to: releases/", "to: blocked/"))
     (shared.workspace.root / "blocked").write_text("a file where the store should be")
@@ -231,7 +227,7 @@ def test_a_store_that_cannot_be_written_leaves_nothing_and_the_run_completes_lat
 )
 def test_a_run_that_cannot_be_is_refused_and_nothing_is_left(
     shared: Place, typed: Typed, change: tuple[str, str], code: int, told: str
-) -> None:
+):
     """Exit code and words as for every refusal; no charge, no snapshot, no version."""
     (shared.adult / "copy.parquet").write_bytes((shared.adult / "adult.parquet").read_bytes())
     spec = shared.spec("refused", ("epsilon: 1.0", "epsilon: 0.1"), change)
@@ -242,7 +238,7 @@ def test_a_run_that_cannot_be_is_refused_and_nothing_is_left(
 
 
 @pytest.mark.usefixtures("served")
-def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(shared: Place, typed: Typed) -> None:
+def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(shared: Place, typed: Typed):
     """Gaussian noise on a pure account: exit 4 and what to do instead; nothing was ingested."""
     said = typed("run", str(shared.pure_account("gaussian")), at=shared.workspace)
     assert said.code == 4
@@ -252,7 +248,7 @@ def test_noise_that_the_account_cannot_hold_is_refused_before_the_data_are_read(
 
 
 @pytest.mark.usefixtures("served")
-def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(shared: Place, typed: Typed) -> None:
+def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(shared: Place, typed: Typed):
     """Nothing is drawn again, so the same code writes the same manifest; another one is refused."""
     spec = shared.spec("lost", ("epsilon: 1.0", "epsilon: 0.1"))
     assert typed("run", str(spec), at=shared.workspace).code == 0
@@ -273,7 +269,7 @@ def test_a_version_whose_folder_was_lost_comes_back_the_same_or_not_at_all(share
 
 
 @pytest.mark.usefixtures("served")
-def test_other_formats_of_what_is_published_are_not_applied_and_it_says_so(shared: Place, typed: Typed) -> None:
+def test_other_formats_of_what_is_published_are_not_applied_and_it_says_so(shared: Place, typed: Typed):
     """They name no other run: nothing is charged, a version there keeps its files, another store gets none."""
     changes = ("epsilon: 1.0", "epsilon: 0.1"), ("formats: [parquet, csv]", "formats: [parquet]")
     spec = shared.spec("formats", changes[0])
@@ -288,7 +284,7 @@ def test_other_formats_of_what_is_published_are_not_applied_and_it_says_so(share
     assert _charges(shared, "formats") == ["published"]
 
 
-def test_prefect_is_not_told_where_a_gate_broke(shared: Place, served: PrefectServer, typed: Typed) -> None:
+def test_prefect_is_not_told_where_a_gate_broke(shared: Place, served: PrefectServer, typed: Typed):
     """Whoever ran the command reads file and line; Prefect's database holds the gate and the remedy."""
     rows = shared.adult / "torn.csv"
     columns = [column["name"] for column in _columns(shared)]
@@ -317,7 +313,7 @@ def _columns(place: Place) -> list[dict[str, Any]]:
     return columns
 
 
-def test_the_folder_of_a_run_is_named_by_release_and_spec(shared: Place, released: Said) -> None:
+def test_the_folder_of_a_run_is_named_by_release_and_spec(shared: Place, released: Said):
     """Another text of the spec is another run, with a folder of its own."""
     from contracts.release.spec import load_spec
 

@@ -1,7 +1,5 @@
 """A release of statistics as people type it: planned, run, found again, verified; and what is refused of its spec."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -37,7 +35,7 @@ def released(shared: Place, prefect_server: PrefectServer) -> Said:
 
 
 @pytest.mark.usefixtures("served")
-def test_the_example_runs_is_found_again_and_verifies(shared: Place, released: Said, typed: Typed) -> None:
+def test_the_example_runs_is_found_again_and_verifies(shared: Place, released: Said, typed: Typed):
     """One step each, ten rules; a second run draws and charges nothing."""
     assert released.code == 0, released.err
     for step in ("ingest", "validate", "measure", "report", "publish"):
@@ -60,7 +58,7 @@ def test_the_example_runs_is_found_again_and_verifies(shared: Place, released: S
 
 def test_a_version_of_statistics_is_evaluated_and_not_sampled(
     shared: Place, released: Said, typed: Typed, tmp_path: Path
-) -> None:
+):
     """The numbers stay in a private file unless they are asked for; only synthetic rows are sampled."""
     folder, source = released.json["folder"], str(shared.adult / "adult.parquet")
     said = typed("evaluate", folder, "--against", source, at=shared.workspace)
@@ -71,7 +69,7 @@ def test_a_version_of_statistics_is_evaluated_and_not_sampled(
     said.assert_ended(2, "a release of kind synthetic")
 
 
-def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Typed) -> None:
+def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Typed):
     """Data-free, for people and as JSON; the error of a mean falls with the rows of its cell."""
     spec = str(statistics(shared, "planned"))
     plan = typed("plan", spec, "--json", at=shared.workspace).json
@@ -95,7 +93,7 @@ def test_a_plan_tells_each_statistic_and_its_interval(shared: Place, typed: Type
     assert "the whole clip" in typed("plan", little, at=shared.workspace).out
 
 
-def test_a_plan_tells_optimal_shares(shared: Place, typed: Typed) -> None:
+def test_a_plan_tells_optimal_shares(shared: Place, typed: Typed):
     """Of the expected errors alone, with the word for it."""
     spec = str(statistics(shared, "shared", ("mechanism: laplace", "mechanism: laplace\n  split: optimal")))
     plan = typed("plan", spec, "--json", at=shared.workspace).json
@@ -108,7 +106,7 @@ def test_a_plan_tells_optimal_shares(shared: Place, typed: Typed) -> None:
         assert told in printed
 
 
-def test_a_plan_tells_from_which_noisy_counts_on_cells_are_published(shared: Place, typed: Typed) -> None:
+def test_a_plan_tells_from_which_noisy_counts_on_cells_are_published(shared: Place, typed: Typed):
     """Of two draws of one table, and the probability of both together; quantiles are refused with what to do."""
     rule = "mechanism: laplace", "mechanism: laplace\n  minimum_frequency: {k: 10, t: auto, at_most: 0.01}"
     mean = "{mean: hours-per-week}"
@@ -131,7 +129,7 @@ def test_a_plan_tells_from_which_noisy_counts_on_cells_are_published(shared: Pla
     said.assert_ended(2, "a tree publishes counts of intervals of the column, small ones too")
 
 
-def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(shared: Place, typed: Typed) -> None:
+def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(shared: Place, typed: Typed):
     """The whole of the bounds first, then a quarter, a 16th and a 256th of them; the charge is the same for all."""
     change = "{sum: capital-gain}", "{sum: capital-gain, clip: private}"
     spec = str(statistics(shared, "found", change))
@@ -152,7 +150,7 @@ def test_a_plan_tells_what_a_private_clip_costs_and_intervals_for_some_clips(sha
         assert told in " ".join(printed.split()), printed
 
 
-def test_gaussian_noise_is_planned_at_its_delta(shared: Place, typed: Typed) -> None:
+def test_gaussian_noise_is_planned_at_its_delta(shared: Place, typed: Typed):
     changes = ("mechanism: laplace", "mechanism: gaussian"), ("delta: 0", "delta: 1e-9")
     plan = typed("plan", str(statistics(shared, "normal", *changes)), "--json", at=shared.workspace).json
     assert (plan["mechanism"], plan["delta"]) == ("gaussian", "1e-9")
@@ -183,7 +181,7 @@ BAD = [
 @pytest.mark.parametrize(("old", "new", "found", "told"), BAD)
 def test_a_spec_that_cannot_be_followed_is_refused_before_anything_is_charged(
     shared: Place, typed: Typed, old: str, new: str, found: str, told: str
-) -> None:
+):
     """Exit 2 with file, line, what was found, what is allowed; by plan and by run alike."""
     spec, before = str(statistics(shared, "wrong", (old, new))), charges(shared)
     for command in ("plan", "run"):
@@ -195,7 +193,7 @@ def test_a_spec_that_cannot_be_followed_is_refused_before_anything_is_charged(
     assert charges(shared) == before
 
 
-def test_a_federation_makes_no_statistics(typed: Typed, tmp_path: Path) -> None:
+def test_a_federation_makes_no_statistics(typed: Typed, tmp_path: Path):
     """The message names the key that no federation has, and those that it has."""
     spec = tmp_path / "federation.yaml"
     spec.write_text("federation: town\nproduct: {kind: statistics, tables: [{of: [count]}]}\n")

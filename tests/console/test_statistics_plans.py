@@ -1,6 +1,4 @@
-"""What the console shows of a plan of statistics, in JSON and in print: draws, errors, shares, costs of weights."""
-
-from __future__ import annotations
+"""Statistics in the console: their plan in JSON and in print, and their versions shown, listed and compared."""
 
 import io
 import json
@@ -10,12 +8,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from rich.console import Console
 
+from benchmarks.orchestration import release_plainly
 from console.comparison import _intervals
 from console.products.statistics import BYTES_PER_NUMBER, MANY_KEYS, StatisticsProductView
 from privacy.statistics.plan import StatisticsPlan
+from tests.console.conftest import Place, Typed
 from tests.worlds.distinct_counts import laplace as distinct
 from tests.worlds.private_keys import counted_units, pure
 from tests.worlds.statistic_kinds import quotas as quota
@@ -43,7 +44,7 @@ def shown(folder: Path, tables: str = WEIGHED) -> tuple[dict[str, Any], str]:
     return payload, printed
 
 
-def test_a_plan_tells_what_a_large_weight_costs(tmp_path: Path) -> None:
+def test_a_plan_tells_what_a_large_weight_costs(tmp_path: Path):
     """At the clip, a half and a quarter of it; each is what a plan with that clip says of a count."""
     payload, printed = shown(tmp_path / "400")
     weighed, plain = payload["statistics"]
@@ -62,7 +63,7 @@ def test_a_plan_tells_what_a_large_weight_costs(tmp_path: Path) -> None:
     assert "ward: bill up to 400 hides a whole weight" in printed
 
 
-def test_means_are_foretold_for_cells_of_a_weight(tmp_path: Path) -> None:
+def test_means_are_foretold_for_cells_of_a_weight(tmp_path: Path):
     """Weights reach the hundreds, so that cells of 10,000 people and more are told."""
     payload, printed = shown(tmp_path / "400")
     weighed, plain = payload["statistics"]
@@ -77,20 +78,20 @@ def test_means_are_foretold_for_cells_of_a_weight(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("of", ["count", "{quantiles: [0.5], of: age}", "{mean: age}"])
-def test_half_the_clip_has_half_the_noise(tmp_path: Path, of: str) -> None:
+def test_half_the_clip_has_half_the_noise(tmp_path: Path, of: str):
     """Whatever the counts come of: the weight alone, a tree, or sums."""
     (table,) = shown(tmp_path / "t", f"[{{by: [ward], of: [{of}], survey_weight: {WEIGHT}}}]")[0]["statistics"]
     widths = [each["half_width_95"] for each in table["survey_weight"]["counts"]]
     assert widths == pytest.approx([widths[0], widths[0] / 2, widths[0] / 4], rel=0.05)
 
 
-def test_a_weight_of_one_step_has_no_lower_clip(tmp_path: Path) -> None:
+def test_a_weight_of_one_step_has_no_lower_clip(tmp_path: Path):
     weight = "{column: bill, clip: [0, 400], step: 400}"
     (table,) = shown(tmp_path / "t", f"[{{by: [ward], of: [count], survey_weight: {weight}}}]")[0]["statistics"]
     assert [each["clip"] for each in table["survey_weight"]["counts"]] == ["400"]
 
 
-def test_a_plan_foretells_an_effective_size_and_what_it_costs(tmp_path: Path) -> None:
+def test_a_plan_foretells_an_effective_size_and_what_it_costs(tmp_path: Path):
     """One draw more than the same table without it; the half width is of weights at a quarter of their clip."""
     without = f"[{{by: [ward], of: [count], survey_weight: {WEIGHT}}}]"
     (plain, _), (payload, printed) = (
@@ -109,7 +110,7 @@ def test_a_plan_foretells_an_effective_size_and_what_it_costs(tmp_path: Path) ->
     assert "weights at a quarter of their clip" in printed
 
 
-def test_units_and_distinct_values_are_shown_with_their_errors(tmp_path: Path) -> None:
+def test_units_and_distinct_values_are_shown_with_their_errors(tmp_path: Path):
     """In JSON and in print; where the noise is larger than all declared values, the plan says so."""
     _, payload, _, printed = planned(tmp_path, distinct())
     draws = {each["key"]: each for each in payload["draws"]}
@@ -124,7 +125,7 @@ def test_units_and_distinct_values_are_shown_with_their_errors(tmp_path: Path) -
     assert "any size" in floors
 
 
-def test_a_plan_says_from_how_many_rows_on_a_key_is_published_and_how_wide_its_interval_is(tmp_path: Path) -> None:
+def test_a_plan_says_from_how_many_rows_on_a_key_is_published_and_how_wide_its_interval_is(tmp_path: Path):
     """No other draw counts: the table has the share of the selection, and one draw of different values beside."""
     _, payload, facts, printed = planned(tmp_path, counted_units())
     [selection] = payload["selections"]
@@ -143,7 +144,7 @@ def test_a_plan_says_from_how_many_rows_on_a_key_is_published_and_how_wide_its_i
 QUANTILES = "[{by: [ward], of: [{mean: bill}, {quantiles: [0.025, 0.5], of: age, method: exponential}]}]"
 
 
-def test_quantiles_are_shown_with_their_error_in_ranks(tmp_path: Path) -> None:
+def test_quantiles_are_shown_with_their_error_in_ranks(tmp_path: Path):
     """In JSON and in print; a mean beside them keeps its units and has no ranks."""
     _, payload, _, printed = planned(tmp_path, of_tables(QUANTILES))
     mean, tree = payload["draws"]
@@ -163,7 +164,7 @@ def test_quantiles_are_shown_with_their_error_in_ranks(tmp_path: Path) -> None:
     assert not any("rank" in line for line in printed.splitlines() if "mean_bill" in line)
 
 
-def test_a_quota_is_shown_with_its_interval_and_its_clip(tmp_path: Path) -> None:
+def test_a_quota_is_shown_with_its_interval_and_its_clip(tmp_path: Path):
     """In JSON and in print: the noise hides 400 of a patient, in place of three stays of 500."""
     _, payload, _, printed = planned(tmp_path, quota())
     drawn = next(each for each in payload["draws"] if each["key"] == "table:ward/bill")
@@ -179,7 +180,7 @@ def test_a_quota_is_shown_with_its_interval_and_its_clip(tmp_path: Path) -> None
 KEYS = "[{by: [insured, note], keys: private, of: [count, {mean: bill, clip: [0, 500], step: 2.5}]}]"
 
 
-def test_keys_are_shown_with_their_share_and_what_many_of_them_take(tmp_path: Path) -> None:
+def test_keys_are_shown_with_their_share_and_what_many_of_them_take(tmp_path: Path):
     """The selection has half of the charge, as the one draw of its table; three labels and two numbers a key."""
     product = f"{{kind: statistics, mechanism: laplace, tables: {KEYS}}}"
     plan, payload, facts, printed = planned(tmp_path, replace(pure(), product=product))
@@ -196,7 +197,7 @@ def test_keys_are_shown_with_their_share_and_what_many_of_them_take(tmp_path: Pa
 MOMENTS = "[{by: [ward], of: [{variance: bill}, {sd: bill}]}, {by: [floor], of: [{sum: age, clip: [20, 80]}]}]"
 
 
-def test_variances_and_sums_alone_are_shown_with_their_errors(tmp_path: Path) -> None:
+def test_variances_and_sums_alone_are_shown_with_their_errors(tmp_path: Path):
     """In JSON and in print: a variance in cells of three sizes, a sum in a cell of any size; noise in rows."""
     _, payload, _, printed = planned(tmp_path, of_tables(MOMENTS, epsilon="0.5"))
     moments, alone = payload["draws"]
@@ -214,9 +215,70 @@ def test_variances_and_sums_alone_are_shown_with_their_errors(tmp_path: Path) ->
     assert "the whole clip" not in printed
 
 
-def test_a_table_without_counts_is_compared_by_its_intervals_too() -> None:
+def test_a_table_without_counts_is_compared_by_its_intervals_too():
     """Two versions are compared statistic by statistic, whether cells are marked as perhaps empty or not."""
     names = ["floor", "sum_age", "sum_age_low", "sum_age_high"]
     assert _intervals(names) == [("sum_age", "sum_age_low", "sum_age_high")]
     assert _intervals([*names, "near_zero"]) == _intervals(names)
     assert _intervals(["floor", "count", "lower", "upper"]) == [("count", "lower", "upper")]
+
+
+NAME = "adult-statistics"
+
+
+@pytest.fixture(scope="module")
+def twice(shared: Place) -> Place:
+    spec = shared.adult / "statistics.yaml"
+    for epsilon in ("0.5", "0.4"):
+        changed: Path = shared.adult / f"statistics-{epsilon}.yaml"
+        changed.write_text(spec.read_text().replace("epsilon: 0.5", f"epsilon: {epsilon}"))
+        release_plainly(changed, shared.workspace.root, supersede=True)
+    return shared
+
+
+@pytest.mark.long
+def test_a_version_is_shown_with_its_tables_statistics_and_files(twice: Place, typed: Typed):
+    said = typed("releases", "show", NAME, "--version", "1", at=twice.workspace)
+    assert said.code == 0
+    for words in ("sex_x_race", "count, mean_hours-per-week", "data/education.parquet", "measurements/0001-"):
+        assert words in said.out
+    assert "refined" not in said.out
+
+
+def test_each_statistic_of_two_versions_is_compared_with_its_interval(twice: Place, typed: Typed):
+    """Differences have intervals from end to end; noisy sums in steps, of which the tables tell all, are left out."""
+    told = typed("releases", "diff", NAME, "1", "2", "--json", at=twice.workspace).json["tables"]
+    assert [(each["file"], each["statistic"]) for each in told] == [
+        ("data/education.parquet", "sum_capital-gain"),
+        ("data/education.parquet", "mean_capital-gain"),
+        ("data/sex_x_race.parquet", "count"),
+        ("data/sex_x_race.parquet", "mean_hours-per-week"),
+    ]
+    assert told[2]["columns"] == ["sex", "race"]
+    for each in told:
+        for row in each["rows"]:
+            assert row["low"] <= row["difference"] <= row["high"]
+            assert row["difference"] == pytest.approx(row["second"] - row["first"], abs=2e-6)
+    assert "mean_hours-per-week" in typed("releases", "diff", NAME, "1", "2", at=twice.workspace).out
+
+
+@pytest.mark.long
+def test_the_auditor_compares_a_version_with_the_rows(twice: Place, typed: Typed):
+    """Numbers are private: written into the workspace, and printed with --show alone; nothing is charged."""
+    version, source = twice.workspace.releases / NAME / "v1", twice.adult / "adult.parquet"
+    quiet = typed("evaluate", str(version), "--against", str(source), at=twice.workspace)
+    assert quiet.code == 0, quiet.err
+    assert "not shown here" in quiet.out
+    said = typed("evaluate", str(version), "--against", str(source), "--show", "--json", at=twice.workspace)
+    assert said.json["class"] == "private"
+    count = said.json["found"]["tables"]["sex_x_race"]["count"]
+    assert count["cells"] == 10
+    assert 0 < count["rmse"] < 100
+    worst = duckdb.sql(f"SELECT sex, race, count(*) FROM '{source}' GROUP BY 1, 2").fetchall()
+    exact = {(sex, race): number for sex, race, number in worst}
+    assert {tuple(cell["labels"]): cell["exact"] for cell in count["worst"]} == exact
+    page = Path(said.json["page"])
+    assert page.is_relative_to(twice.workspace.private)
+    assert "mean_hours-per-week" in page.read_text()
+    refused = typed("evaluate", str(version), "--against", str(source), "--target", "income", at=twice.workspace)
+    refused.assert_ended(2, "statistics have no rows")

@@ -1,7 +1,5 @@
 """Errors on a public stand-in, as people type it: what they come to, and which rows are refused."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 
@@ -25,9 +23,7 @@ def older(place: Place, tmp_path: Path) -> Path:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_errors_of_a_stand_in_are_those_of_the_noise_and_nothing_is_charged(
-    place: Place, typed: Typed, older: Path
-) -> None:
+def test_errors_of_a_stand_in_are_those_of_the_noise_and_nothing_is_charged(place: Place, typed: Typed, older: Path):
     """Unrefined, the mean squared error is the variance of the noise, within a factor of 3.5.
 
     n is 300 squared Laplace errors at least. The mean lies below 1/3.5 with a probability of at most
@@ -50,7 +46,7 @@ def test_errors_of_a_stand_in_are_those_of_the_noise_and_nothing_is_charged(
         assert ([state.remaining for state in ledger.accounts()], len(ledger.charges())) == before
 
 
-def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Path) -> None:
+def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Path):
     """A file that the ledger has bound, and a stand-in without a reason or without a file."""
     spec = place.spec("confidential")
     bound = typed("plan", str(spec), "--surrogate", str(place.adult / "adult.parquet"), *BECAUSE, at=place.workspace)
@@ -60,7 +56,7 @@ def test_confidential_rows_are_no_stand_in(place: Place, typed: Typed, older: Pa
 
 
 @pytest.mark.long
-def test_charged_rows_are_no_stand_in_of_an_edited_spec(place: Place, typed: Typed, tmp_path: Path) -> None:
+def test_charged_rows_are_no_stand_in_of_an_edited_spec(place: Place, typed: Typed, tmp_path: Path):
     """A copy under another name is known by its rows, also where the spec has another epsilon."""
     release_plainly(place.spec("charged", ("epsilon: 1.0", "epsilon: 0.3")), place.workspace.root)
     copy = tmp_path / "copy.parquet"
@@ -70,7 +66,7 @@ def test_charged_rows_are_no_stand_in_of_an_edited_spec(place: Place, typed: Typ
     said.assert_ended(2, "the stand-in: rows", "rows that a release was charged for")
 
 
-def test_a_product_without_tables_has_no_such_errors(place: Place, typed: Typed, older: Path) -> None:
+def test_a_product_without_tables_has_no_such_errors(place: Place, typed: Typed, older: Path):
     said = typed(
         "plan", str(place.adult / "statistics.yaml"), "--surrogate", str(older), *BECAUSE, at=place.workspace
     )

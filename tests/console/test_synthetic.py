@@ -1,7 +1,5 @@
 """Synthetic releases as people type them: planned, run, stopped, resumed, verified deeply, sampled from, refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -53,7 +51,7 @@ def released(shared: Place, prefect_server: PrefectServer) -> Said:
 
 def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
     shared: Place, released: Said, typed: Typed, tmp_path: Path
-) -> None:
+):
     """One command each; the steps are shown; sampling takes a condition and tells its seed."""
     assert released.code == 0, released.err
     assert "synthesize" in released.err
@@ -84,7 +82,7 @@ def test_a_synthetic_release_is_published_verified_deeply_and_sampled_from(
 )
 def test_a_number_of_rows_or_a_seed_that_is_none_is_refused(
     option: str, written: str, released: Said, tmp_path: Path, typed: Typed
-) -> None:
+):
     """Nothing is written, and the option is named with what was found."""
     target = tmp_path / "more.csv"
     words = [word for pair in {"--rows": "5", "--seed": "1", option: written}.items() for word in pair]
@@ -96,7 +94,7 @@ def test_a_number_of_rows_or_a_seed_that_is_none_is_refused(
 
 def test_an_evaluation_stays_in_the_workspace_and_shows_its_numbers_when_asked_only(
     shared: Place, released: Said, typed: Typed
-) -> None:
+):
     """Against a file, or the source of a spec; nothing is charged, and the version stays as it is."""
     folder = Path(released.json["folder"])
     files = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
@@ -132,7 +130,7 @@ def declared(shared: Place) -> Path:
 WHY = ("--public-because", "public use sample <b>of</b> 1994")
 
 
-def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, released: Said, typed: Typed) -> None:
+def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, released: Said, typed: Typed):
     """The reason and the digests of what was read stand beside them: who has the files gets the same numbers."""
     folder, holdout = Path(released.json["folder"]), declared(shared)
     said = typed("evaluate", str(folder), "--holdout", str(holdout), *WHY, "--json", at=shared.workspace)
@@ -176,7 +174,7 @@ def test_scores_on_rows_that_are_declared_public_are_public(shared: Place, relea
 )
 def test_rows_that_cannot_be_public_are_refused(
     shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
-) -> None:
+):
     declared(shared)
     pl.read_parquet(shared.adult / "adult.parquet").write_parquet(shared.adult / "copy.parquet")  # other bytes
     shutil.copy(shared.adult / "adult.parquet", shared.adult / "same-bytes.parquet")
@@ -188,7 +186,7 @@ def test_rows_that_cannot_be_public_are_refused(
 
 def test_only_rows_that_this_workspace_published_get_public_scores(
     shared: Place, released: Said, typed: Typed, tmp_path: Path
-) -> None:
+):
     """Rows that were put into a copy of the version may be anybody's; another workspace cannot say what is whose."""
     words = ("--holdout", str(declared(shared)), *WHY)
     folder = tmp_path / "copy"
@@ -213,12 +211,12 @@ def test_only_rows_that_this_workspace_published_get_public_scores(
 )
 def test_an_evaluation_that_cannot_be_made_is_refused(
     shared: Place, released: Said, typed: Typed, words: tuple[str, ...], code: int, told: str
-) -> None:
+):
     named = [str(shared.adult / word) if "." in word else word for word in words]
     typed("evaluate", released.json["folder"], *named, at=shared.workspace).assert_ended(code, told)
 
 
-def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed) -> None:
+def test_the_same_run_again_says_that_it_is_published(shared: Place, released: Said, typed: Typed):
     """However the options are spelled: the same options are the same run."""
     spec = shared.adult / "rows.yaml"
     spec.write_text(spec.read_text().replace("{degree: 2}", '{"degree": "2"}'))
@@ -228,7 +226,7 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
     assert charges(shared, "rows") == ["published"]
 
 
-def test_a_fit_that_is_stopped_resumes_with_what_it_drew(shared: Place, typed: Typed) -> None:
+def test_a_fit_that_is_stopped_resumes_with_what_it_drew(shared: Place, typed: Typed):
     """Stopped after its first draws it exits 130; the same command keeps these draws and pays nothing more."""
     spec = synthetic(shared, "stopped", (FEW[0][0], "[workclass, relationship, race, sex, income]"), FEW[1])
     draws = shared.workspace.draws
@@ -248,7 +246,7 @@ def test_a_fit_that_is_stopped_resumes_with_what_it_drew(shared: Place, typed: T
     assert typed("verify", done.json["folder"], at=shared.workspace).code == 0
 
 
-def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, typed: Typed) -> None:
+def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, typed: Typed):
     """Steps with their noise, expected error, memory, time, and whether the account can pay."""
     spec = synthetic(shared, "planned", ("epsilon: 1.0", "epsilon: 0.1"))
     said = typed("plan", str(spec), at=shared.workspace)
@@ -290,7 +288,7 @@ def test_a_synthetic_plan_shows_what_the_generator_will_draw(shared: Place, type
 )
 def test_what_the_plan_can_see_is_refused_with_its_place(
     shared: Place, typed: Typed, old: str, new: str, where: str, told: str
-) -> None:
+):
     """Exit 2 with file, line, field and remedy; nothing is charged, for nothing is run."""
     options = ("{degree: 2}", "{degree: 2, noise: gaussian}")
     changes = [(old, new)] if "delta" not in old else [(old, new), options]
@@ -303,7 +301,7 @@ def test_what_the_plan_can_see_is_refused_with_its_place(
     assert "validation" not in said.err
 
 
-def test_a_pure_account_does_not_pay_for_a_zcdp_budget(shared: Place, typed: Typed) -> None:
+def test_a_pure_account_does_not_pay_for_a_zcdp_budget(shared: Place, typed: Typed):
     """Exit 4 before the data are read."""
     shared.pure_account("plain")
     changes = (("path: adult.parquet", "path: plain.parquet"), ("account: adult-1994", "account: pure-plain"))
@@ -312,7 +310,7 @@ def test_a_pure_account_does_not_pay_for_a_zcdp_budget(shared: Place, typed: Typ
     assert charges(shared, "impure") == []
 
 
-def test_a_source_without_rows_is_told_and_nothing_is_charged(shared: Place, typed: Typed) -> None:
+def test_a_source_without_rows_is_told_and_nothing_is_charged(shared: Place, typed: Typed):
     """No row is a gate of every release: exit 3."""
     people = ("--population", "nobody", "--block", "1994", "--unit", "row", "--epsilon", "3", "--delta", "1e-9")
     empty = shared.adult / "empty.parquet"
@@ -325,7 +323,7 @@ def test_a_source_without_rows_is_told_and_nothing_is_charged(shared: Place, typ
     assert charges(shared, "nobody") == []
 
 
-def test_one_row_and_columns_of_one_label_give_a_sound_release(shared: Place, typed: Typed) -> None:
+def test_one_row_and_columns_of_one_label_give_a_sound_release(shared: Place, typed: Typed):
     """A table so small that noise is all there is: rows or none, and a version that verifies."""
     one = shared.adult / "one.parquet"
     pl.read_parquet(shared.adult / "adult.parquet").head(1).write_parquet(one)

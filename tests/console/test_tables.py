@@ -1,7 +1,5 @@
 """Tables at several resolutions, or with a lambda found on an earlier version: the real thing on Adult."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -18,7 +16,7 @@ HIERARCHY = (
 
 
 @pytest.mark.usefixtures("served")
-def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place, typed: Typed) -> None:
+def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place, typed: Typed):
     """The plan lists each level with its noise; the run publishes them; the same run again finds them published."""
     spec = shared.spec("stages", ("- [education, income]", HIERARCHY))
     plan = typed("plan", str(spec), "--json", at=shared.workspace).json
@@ -44,7 +42,7 @@ def test_levels_are_planned_released_verified_and_not_drawn_twice(shared: Place,
     assert typed("verify", str(folder), "--key", again.json["public_key_file"]).code == 0
 
 
-def test_a_hierarchy_that_does_not_partition_its_column_stops_the_plan(shared: Place, typed: Typed) -> None:
+def test_a_hierarchy_that_does_not_partition_its_column_stops_the_plan(shared: Place, typed: Typed):
     """Exit code 2; the message names the level, the label and the line."""
     spec = shared.spec("lost", ("- [education, income]", HIERARCHY.replace("Masters, ", "")))
     said = typed("plan", str(spec), at=shared.workspace)
@@ -56,7 +54,7 @@ def test_a_hierarchy_that_does_not_partition_its_column_stops_the_plan(shared: P
 
 @pytest.mark.long
 @pytest.mark.usefixtures("served")
-def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed) -> None:
+def test_a_release_chooses_lambda_on_an_earlier_one(shared: Place, typed: Typed):
     """A version that is not there is refused by plan and run, before a charge; one that is there serves for free."""
     half = ("epsilon: 1.0", "epsilon: 0.5")
     spec = shared.spec("later", half, ("{method: simplex,", "{method: negative_l2, lambda: {reference: before/1},"))

@@ -1,7 +1,5 @@
 """`sudare verify` and `sudare keys pin` as strangers type them: what is no version, and whose key it is."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -68,9 +66,7 @@ def _refused(said: Said, found: str, remedy: str) -> None:
         ("workspace", "a workspace", "RELEASE/vN"),
     ],
 )
-def test_a_path_that_is_no_version_is_refused_in_words(
-    here: Path, typed: Typed, path: str, found: str, remedy: str
-) -> None:
+def test_a_path_that_is_no_version_is_refused_in_words(here: Path, typed: Typed, path: str, found: str, remedy: str):
     (here / "empty").mkdir()
     (here / "home").mkdir()
     (here / "home" / "note.txt").write_text("x")
@@ -81,12 +77,12 @@ def test_a_path_that_is_no_version_is_refused_in_words(
     assert told.json["error"]["findings"][0]["found"] == found
 
 
-def test_a_folder_of_several_versions_names_them(here: Path, typed: Typed) -> None:
+def test_a_folder_of_several_versions_names_them(here: Path, typed: Typed):
     shutil.copytree(here / "town" / "v1", here / "town" / "v2")
     _refused(typed("verify", "town", "--key", "key.pub"), "a folder of 2 versions", "town/v1, town/v2")
 
 
-def test_a_missing_key_is_refused_in_words(here: Path, typed: Typed) -> None:
+def test_a_missing_key_is_refused_in_words(here: Path, typed: Typed):
     _refused(typed("verify", "town/v1"), "no key named, none pinned", "sudare keys pin FILE")
     _refused(typed("verify", "town/v1", "--key", "no.pub"), "No such file or directory", "from the publisher")
     _refused(typed("verify", "town/v1", "--key", "town/v1/PROOF.json"), "no key", "from the publisher")
@@ -140,7 +136,7 @@ def _no_json(folder: Path) -> None:
 )
 def test_a_bad_version_is_a_finding_in_words_and_exit_5(
     here: Path, typed: Typed, spoil: Callable[[Path], None], code: str, where: str, words: str
-) -> None:
+):
     """For people on standard error; for programs a report that follows the committed schema."""
     spoil(here / "town" / "v1")
     said = typed("verify", "town/v1", "--key", "key.pub")
@@ -154,13 +150,13 @@ def test_a_bad_version_is_a_finding_in_words_and_exit_5(
     assert any((f["code"], f["where"]) == (code, where) and words in json.dumps(f) for f in findings)
 
 
-def test_an_unknown_schema_is_one_finding_and_not_one_a_field(here: Path, typed: Typed) -> None:
+def test_an_unknown_schema_is_one_finding_and_not_one_a_field(here: Path, typed: Typed):
     _of_a_newer_schema(here / "town" / "v1")
     told = typed("verify", "town/v1", "--key", "key.pub", "--json").json
     assert [f["field"] for check in told["checks"] for f in check["findings"]] == ["schema"]
 
 
-def test_the_report_of_a_sound_version_follows_the_schema_in_docs(here: Path, typed: Typed) -> None:
+def test_the_report_of_a_sound_version_follows_the_schema_in_docs(here: Path, typed: Typed):
     told = typed("verify", "town/v1", "--key", "key.pub", "--json")
     assert told.code == 0
     Draft202012Validator.check_schema(SCHEMA)
@@ -169,7 +165,7 @@ def test_the_report_of_a_sound_version_follows_the_schema_in_docs(here: Path, ty
     assert [check["code"] for check in told.json["checks"]] == [rule.code for rule in RULES]
 
 
-def test_the_schema_in_docs_has_every_rule_and_every_field() -> None:
+def test_the_schema_in_docs_has_every_rule_and_every_field():
     """It is written by hand: a rule that is added to the code is missed there, and no object may lack a field."""
     properties = SCHEMA["properties"]
     check = properties["checks"]["items"]["properties"]
@@ -182,7 +178,7 @@ def test_the_schema_in_docs_has_every_rule_and_every_field() -> None:
         assert each["additionalProperties"] is False
 
 
-def test_a_pinned_key_need_not_be_named(here: Path, typed: Typed) -> None:
+def test_a_pinned_key_need_not_be_named(here: Path, typed: Typed):
     """Outside a workspace it is the user's; the file is for its owner alone."""
     said = typed("keys", "pin", "key.pub", "--json")
     pin = here / "home" / ".config" / "sudare" / PIN
@@ -193,7 +189,7 @@ def test_a_pinned_key_need_not_be_named(here: Path, typed: Typed) -> None:
     assert typed("verify", "town/v1", "--key", "other.pub").code == 5
 
 
-def test_another_key_is_pinned_only_when_asked(here: Path, typed: Typed) -> None:
+def test_another_key_is_pinned_only_when_asked(here: Path, typed: Typed):
     assert typed("keys", "pin", "key.pub").code == 0
     _refused(typed("keys", "pin", "other.pub"), f"key {key_id(Signer(SEED).public_key)}", "--replace")
     assert typed("verify", "town/v1").code == 0
@@ -201,13 +197,13 @@ def test_another_key_is_pinned_only_when_asked(here: Path, typed: Typed) -> None
     assert typed("verify", "town/v1").code == 5
 
 
-def test_a_key_that_came_with_a_version_is_not_pinned(here: Path, typed: Typed) -> None:
+def test_a_key_that_came_with_a_version_is_not_pinned(here: Path, typed: Typed):
     shutil.copy("key.pub", "town/v1/data/key.pub")
     _refused(typed("keys", "pin", "town/v1/data/key.pub"), "a file inside", "from the publisher's site")
     _refused(typed("keys", "pin", "v1.zip"), "no key", "from the publisher")
 
 
-def test_a_workspace_has_a_pin_of_its_own(here: Path, typed: Typed) -> None:
+def test_a_workspace_has_a_pin_of_its_own(here: Path, typed: Typed):
     """Its own key is used until another is pinned for it; the user's pin does not count there."""
     workspace = Workspace.create(here / "workspace")
     assert typed("keys", "pin", "key.pub").code == 0
@@ -233,7 +229,7 @@ def _stranger(here: Path) -> Path:
 
 def test_your_own_pin_wins_over_the_key_that_a_download_brings(
     here: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     forged, honest = _stranger(here), here / "town" / "v1"
     monkeypatch.chdir(here / "download")
     _refused(
@@ -258,7 +254,7 @@ def test_your_own_pin_wins_over_the_key_that_a_download_brings(
 
 def test_without_a_pin_only_a_workspace_that_you_made_here_has_a_key_for_you(
     here: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Neither one that was unpacked somewhere, with whatever key and pin, nor yours under another key or place."""
     workspace = Workspace.create(here / "mine")
     own = workspace.public_key_file
@@ -279,7 +275,7 @@ def test_without_a_pin_only_a_workspace_that_you_made_here_has_a_key_for_you(
     assert typed("verify", version).code == 2
 
 
-def test_a_workspace_that_is_named_is_used_and_the_other_pin_is_said(here: Path, typed: Typed) -> None:
+def test_a_workspace_that_is_named_is_used_and_the_other_pin_is_said(here: Path, typed: Typed):
     _stranger(here)
     assert typed("keys", "pin", "key.pub", "--user").code == 0
     said = typed("verify", "town/v1", "--workspace", "download")
@@ -287,7 +283,7 @@ def test_a_workspace_that_is_named_is_used_and_the_other_pin_is_said(here: Path,
     assert "! TWO KEYS: your own pin is another key" in said.out
 
 
-def test_a_pin_keeps_the_time_at_which_it_was_made(here: Path, typed: Typed) -> None:
+def test_a_pin_keeps_the_time_at_which_it_was_made(here: Path, typed: Typed):
     assert typed("keys", "pin", "key.pub").code == 0
     pin = here / "home" / ".config" / "sudare" / PIN
     os.utime(pin, (1_700_000_000, 1_700_000_000))

@@ -1,7 +1,5 @@
 """An empty DuckDB for statements of a contract: one database for a process, since each takes long to open."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

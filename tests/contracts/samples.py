@@ -1,7 +1,5 @@
 """Contracts and specs written for tests, and what is refused of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +116,10 @@ def loaded(folder: Path, *pairs: tuple[str, str]) -> Contract:
 
 
 def spec_of(folder: Path, *pairs: tuple[str, str]) -> ReleaseSpec:
-    """Load the sample spec with replacements."""
     return load_spec(write(folder, "people.yaml", replaced(SPEC, *pairs)))
 
 
 def contract_findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:
-    """The findings of a contract, empty where it loads."""
     try:
         load_contract(write(folder, "bad.odcs.yaml", text))
     except ContractRefused as error:
@@ -132,7 +128,6 @@ def contract_findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:
 
 
 def spec_findings(folder: Path, text: str | bytes) -> tuple[Finding, ...]:
-    """The findings of a spec, empty where it loads."""
     try:
         load_spec(write(folder, "bad.yaml", text))
     except SpecRefused as error:

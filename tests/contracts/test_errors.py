@@ -1,7 +1,5 @@
 """Errors keep their words in another process; a message keeps template and parameters for other languages."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path
@@ -30,7 +28,7 @@ TWO = (
 
 
 @pytest.mark.parametrize("kind", [ContractRefused, RegistryRefused])
-def test_a_refusal_is_the_same_in_another_process(kind: type[Refused]) -> None:
+def test_a_refusal_is_the_same_in_another_process(kind: type[Refused]):
     refused = kind(TWO)
     back = pickle.loads(pickle.dumps(refused))
     assert type(back) is kind
@@ -41,12 +39,12 @@ def test_a_refusal_is_the_same_in_another_process(kind: type[Refused]) -> None:
 @pytest.mark.parametrize(
     "error", [StoreUnwritable.because(OSError(28, "No space left"), Path("store")), PublisherMissing("no publisher")]
 )
-def test_an_error_is_the_same_in_another_process(error: SudareError) -> None:
+def test_an_error_is_the_same_in_another_process(error: SudareError):
     back = pickle.loads(pickle.dumps(error))
     assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
 
 
-def test_a_message_is_a_text_in_english() -> None:
+def test_a_message_is_a_text_in_english():
     """It is equal to it, hashes like it, and JSON writes it so."""
     said = message("{number} cells of {table}", number=3, table="age")
     assert said == "3 cells of age"
@@ -55,7 +53,7 @@ def test_a_message_is_a_text_in_english() -> None:
     assert type(str(said)) is str
 
 
-def test_it_keeps_its_template_and_its_parameters_when_it_is_copied() -> None:
+def test_it_keeps_its_template_and_its_parameters_when_it_is_copied():
     said = message("{inner}, twice", inner=message("once"))
     copy = pickle.loads(pickle.dumps(said))
     assert isinstance(copy, Message)
@@ -63,18 +61,18 @@ def test_it_keeps_its_template_and_its_parameters_when_it_is_copied() -> None:
     assert isinstance(copy.parameters["inner"], Message)
 
 
-def test_braces_are_slots_only_where_there_are_parameters() -> None:
+def test_braces_are_slots_only_where_there_are_parameters():
     assert message("write `{usage: ...}`") == "write `{usage: ...}`"
     assert message("write `{{{entry}: ...}}`", entry="usage") == "write `{usage: ...}`"
     assert message("{name}", name="{name}") == "{name}"
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows")])
-def test_a_plural_takes_the_form_of_its_number(number: int, text: str) -> None:
+def test_a_plural_takes_the_form_of_its_number(number: int, text: str):
     assert plural("{n} row", "{n} rows", number, n=number) == text
 
 
-def test_joined_texts_keep_their_parts() -> None:
+def test_joined_texts_keep_their_parts():
     one, other = message("one"), "two"
     assert joined([one, other]) == "one, two"
     assert joined([one, other], AND) == "one and two"
@@ -82,7 +80,7 @@ def test_joined_texts_keep_their_parts() -> None:
     assert joined([one, other]).parameters["parts"] == JoinedTexts(("one", "two"), message(", "))
 
 
-def test_a_message_is_read_back_from_json_with_its_parameters() -> None:
+def test_a_message_is_read_back_from_json_with_its_parameters():
     """Constants stay texts: catalogues know them as they stand."""
     said = plural("{n} row of {parts}", "{n} rows of {parts}", 2, n=2, parts=joined([message("age"), "wage"]))
     written = json.loads(json.dumps(messages_to_json({"said": [said, message("none")]})))
@@ -94,7 +92,7 @@ def test_a_message_is_read_back_from_json_with_its_parameters() -> None:
 @pytest.mark.parametrize(
     "template", ["{n.__class__}", "{n!r}", "{n:>99}", "{n[0]}", "{other}", "{}", "{n}{n}", "{n", "}", 3]
 )
-def test_a_template_of_a_stranger_that_asks_for_more_than_its_parameters_is_no_message(template: object) -> None:
+def test_a_template_of_a_stranger_that_asks_for_more_than_its_parameters_is_no_message(template: object):
     """Attributes, widths, missing and repeated parameters, lone braces: what is read stays an object."""
     written = {"template": template, "parameters": {"n": "x"}}
     assert messages_from_json(written) == written
@@ -102,6 +100,6 @@ def test_a_template_of_a_stranger_that_asks_for_more_than_its_parameters_is_no_m
 
 
 @pytest.mark.parametrize(("parts", "separator"), [("ab", ", "), (["a", "b"], "x" * 99), (["a", "b"], 3)])
-def test_texts_that_a_stranger_joins_in_another_way_are_no_list_of_ours(parts: object, separator: object) -> None:
+def test_texts_that_a_stranger_joins_in_another_way_are_no_list_of_ours(parts: object, separator: object):
     written = {"template": "{n}", "parameters": {"n": {"parts": parts, "separator": separator}}}
     assert messages_from_json(written) == str({"parts": parts, "separator": separator})

@@ -5,8 +5,6 @@ extensions are run by `python -m deploy.without_extensions FOLDER` and `make tes
 those run that ask for extensions or hold the laws of the repository.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -67,11 +65,10 @@ class Tree:
 
 @pytest.fixture(scope="module")
 def version(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    """A version that the whole tree has published."""
     return publish_version(first(), tmp_path_factory.mktemp("version"))
 
 
-def test_the_names_that_refusals_know_are_those_that_extensions_register() -> None:
+def test_the_names_that_refusals_know_are_those_that_extensions_register():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     registered = {
         group: {name: place.partition(".")[0] for name, place in points.items() if place.startswith("sudare_")}
@@ -83,7 +80,7 @@ def test_the_names_that_refusals_know_are_those_that_extensions_register() -> No
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)
-def test_an_extension_has_a_page_and_at_most_seven_thousand_lines(name: str) -> None:
+def test_an_extension_has_a_page_and_at_most_seven_thousand_lines(name: str):
     folder = ROOT / "extensions" / name
     assert (folder / "README.md").read_text(encoding="utf-8").startswith("# ")
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in folder.rglob("*.py")) <= 7_000
@@ -91,7 +88,7 @@ def test_an_extension_has_a_page_and_at_most_seven_thousand_lines(name: str) -> 
 
 @pytest.mark.services
 @pytest.mark.parametrize("names", [*((name,) for name in EXTENSIONS), EXTENSIONS], ids=[*EXTENSIONS, "all"])
-def test_the_core_works_without(tmp_path: Path, version: Version, names: tuple[str, ...]) -> None:
+def test_the_core_works_without(tmp_path: Path, version: Version, names: tuple[str, ...]):
     """Every module of the core is imported; help, and a version that was published before, verified."""
     tree = Tree(tmp_path, names)
     project = (tree.root / "pyproject.toml").read_text(encoding="utf-8")
@@ -107,7 +104,7 @@ def test_the_core_works_without(tmp_path: Path, version: Version, names: tuple[s
 
 
 @pytest.mark.long
-def test_without_any_extension_the_demo_runs_and_the_tests_of_the_core_pass(tmp_path: Path) -> None:
+def test_without_any_extension_the_demo_runs_and_the_tests_of_the_core_pass(tmp_path: Path):
     """In the environment of these tests: nothing is installed for the copy."""
     tree = Tree(tmp_path, EXTENSIONS)
     installed = Path(sys.prefix, ".runtime-installed")

@@ -5,8 +5,6 @@ whether a test met the finding, and under which rules; one that no test met has 
 refused outside the rules (a folder that is no version, a key that cannot be pinned, two folders compared) has none.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -153,7 +151,6 @@ class Source:
                 yield inner, [*places, place]
 
     def listed(self) -> list[Entry]:
-        """Every finding, in the order of the files."""
         found = [_entry(env, places) for made in self.calls["Finding"] for env, places in self.environments(made)]
         numbers = Counter[str]()
         for each in sorted(found, key=lambda each: each["spots"]):

@@ -4,8 +4,6 @@ A world is a JSON object: file → column → its values. A column of more than 
 rows or, of doubles, its first values and sum and sum of squares of each block. JSON has a column a list and a scalar.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Sequence
@@ -155,7 +153,6 @@ def _kept(kind: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _block(rows: int) -> int:
-    """Return the rows of a block: hundreds."""
     return 100 * ceil(rows / BLOCKS / 100)
 
 

@@ -4,8 +4,6 @@ Each recipe has the fact that it falsifies, the world that it is applied to, and
 all rules of one of them. Parametrised tests apply the recipes of the same dicts.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

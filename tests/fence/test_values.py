@@ -7,8 +7,6 @@ within 10⁻⁴). The files change only in a commit that changes nothing else an
     python -m tests.fence.test_values [NAME …]       writes them again, or those of these names
 """
 
-from __future__ import annotations
-
 import secrets
 import sys
 from collections.abc import Callable
@@ -133,7 +131,6 @@ MACHINE: Final = "of this machine"
 
 
 def of_scenario(scenario: AnyScenario, folder: Path) -> Made:
-    """Run a scenario whose noise comes from a seed."""
     scenario.seeded = True
     facts = scenario.run(folder / "run")
     (folder / "files").mkdir()
@@ -143,13 +140,11 @@ def of_scenario(scenario: AnyScenario, folder: Path) -> Made:
 
 
 def of_reference(folder: Path) -> Made:
-    """A λ that is chosen on an earlier version."""
     publish_version(tables.first(), folder / "run")
     return of_scenario(reference.second_census(), folder)
 
 
 def of_run(spec: Path, workspace: Workspace) -> Made:
-    """Run a release whole, with its checks."""
     assert release_plainly(spec, workspace.root) == 0
     request = read_request(spec, workspace)
     with closing(workspace.open_ledger()) as ledger:
@@ -251,17 +246,17 @@ def check(name: str, folder: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_world_holds_what_it_held(tmp_path: Path, name: str) -> None:
+def test_a_world_holds_what_it_held(tmp_path: Path, name: str):
     check(name, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", GALLERY)
-def test_a_release_of_the_gallery_holds_what_it_held(tmp_path: Path, name: str) -> None:
+def test_a_release_of_the_gallery_holds_what_it_held(tmp_path: Path, name: str):
     check(name, tmp_path)
 
 
-def test_every_file_is_of_a_world() -> None:
+def test_every_file_is_of_a_world():
     assert {path.stem for path in VALUES.iterdir()} == {*WORLDS, *GALLERY}
 
 
@@ -273,7 +268,7 @@ def change(path: Path, name: str, row: int, kind: pa.DataType | None = None) -> 
     pq.write_table(table.set_column(place, name, pa.array(values, kind or table[name].type)), path)
 
 
-def test_a_change_of_one_value_is_found_and_named(tmp_path: Path) -> None:
+def test_a_change_of_one_value_is_found_and_named(tmp_path: Path):
     """A number near and far down, a type, a file that is gone, a field of an event, a figure of the plan."""
     made = of_scenario(hierarchies.mesh(), tmp_path)
     before = read(written(world_of(made)))

@@ -1,7 +1,5 @@
 """A run under a contract that breaks with the last published version is refused unless the version announces it."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import closing
 
@@ -55,9 +53,7 @@ def _refused(where: Place) -> ContractRefused:
 
 
 @pytest.mark.parametrize("version", [(), (MINOR,)])
-def test_a_breaking_change_that_is_not_announced_is_refused(
-    published: Place, version: tuple[tuple[str, str], ...]
-) -> None:
+def test_a_breaking_change_that_is_not_announced_is_refused(published: Place, version: tuple[tuple[str, str], ...]):
     """Neither under the old version number nor under a new MINOR; the finding names field, change and remedy."""
     _change(published, SEX, *version)
     (finding,) = _refused(published).findings
@@ -67,7 +63,7 @@ def test_a_breaking_change_that_is_not_announced_is_refused(
     assert "raise MAJOR" in finding.remedy
 
 
-def test_an_announced_change_and_a_compatible_one_pass(published: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_announced_change_and_a_compatible_one_pass(published: Place, caplog: pytest.LogCaptureFixture):
     """A new MAJOR is warned of once; another description is nobody's trouble; another release has its own history."""
     caplog.set_level(logging.WARNING)
     _change(published, ("description: Age in years", "description: Years of age"))
@@ -84,7 +80,7 @@ def test_an_announced_change_and_a_compatible_one_pass(published: Place, caplog:
 
 
 @pytest.mark.services
-def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published: Place, typed: Typed) -> None:
+def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published: Place, typed: Typed):
     """`sudare run` exits 2; the account is as before."""
     before = typed("budget", "show", "adult-1994", "--json", at=published.workspace).json
     _change(published, SEX)
@@ -97,7 +93,7 @@ def test_the_run_stops_before_the_data_are_read_and_nothing_is_charged(published
     assert typed("budget", "show", "adult-1994", "--json", at=published.workspace).json == before
 
 
-def test_a_version_whose_record_is_not_as_published_is_no_witness(published: Place) -> None:
+def test_a_version_whose_record_is_not_as_published_is_no_witness(published: Place):
     """A forged record in the store neither admits nor refuses; the version itself is for `sudare verify`."""
     folder, store = published.workspace.releases / "kept" / "v1", published.workspace.releases
     with closing(published.workspace.open_ledger()) as ledger:
@@ -114,9 +110,7 @@ def test_a_version_whose_record_is_not_as_published_is_no_witness(published: Pla
         assert last_published_contract("kept", ledger, store) == known
 
 
-def test_a_charged_run_goes_on_and_a_registered_version_means_what_was_registered(
-    published: Place, typed: Typed
-) -> None:
+def test_a_charged_run_goes_on_and_a_registered_version_means_what_was_registered(published: Place, typed: Typed):
     """What was admitted is not refused later; a text that differs from the registered one of its number is."""
     request = read_request(published.adult / "kept.yaml")
     with closing(published.workspace.open_ledger()) as ledger:

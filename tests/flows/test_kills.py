@@ -4,8 +4,6 @@
 whole command.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random, SystemRandom
@@ -35,12 +33,12 @@ def _wrong(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if outcome.wrong]
 
 
-def test_a_run_that_is_killed_where_something_becomes_durable_is_completed_by_the_next(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_where_something_becomes_durable_is_completed_by_the_next(tmp_path: Path):
     """Nothing is drawn or charged twice, no entry is lost, and no version is there without its charge."""
     assert _wrong(kill_at_instants(tmp_path, _sample)) == []
 
 
-def test_a_run_that_is_killed_at_a_random_instant_is_completed_by_the_next(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_at_a_random_instant_is_completed_by_the_next(tmp_path: Path):
     """The same at instants that nobody chose; where it fails, the seed of the delays is shown."""
     seed = SystemRandom().getrandbits(32)
     outcomes = kill_releases_at_random(tmp_path, RANDOM_KILLS, Random(seed), make_place)

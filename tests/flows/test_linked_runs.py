@@ -1,7 +1,5 @@
 """Releases of linked tables from files to versions: one account for all bases, and records that can be checked."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import json
@@ -81,7 +79,7 @@ def town(tmp_path: Path) -> Town:
 
 
 @pytest.mark.long
-def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
+def test_all_bases_are_charged_to_one_account_and_verified(town: Town):
     """Households with their people counted, people, and what households have: each version holds."""
     key = town.workspace.signer().public_key
     for number, spec in enumerate(("size", "people", "income"), start=1):
@@ -91,7 +89,7 @@ def test_all_bases_are_charged_to_one_account_and_verified(town: Town) -> None:
 
 
 @pytest.mark.long
-def test_a_household_adds_at_most_its_quota(town: Town) -> None:
+def test_a_household_adds_at_most_its_quota(town: Town):
     """Eight people of up to 99 years each; the sum of the ages hides 120 of them."""
     town.change("people", ("of: [count, {mean: age}]", "of: [count, {sum: age, per_unit: 120}]"))
     folder = town.run("people")
@@ -102,7 +100,7 @@ def test_a_household_adds_at_most_its_quota(town: Town) -> None:
 
 
 @pytest.mark.long
-def test_the_record_lists_links_truncation_and_policy(town: Town) -> None:
+def test_the_record_lists_links_truncation_and_policy(town: Town):
     """On the page too; a forged bound is found."""
     folder = town.run("people")
     record = json.loads((folder / "record.json").read_text())
@@ -137,7 +135,7 @@ def _no_links(replay: dict[str, Any]) -> None:
 
 
 @pytest.mark.long
-def test_the_record_says_what_a_derived_value_is_made_of(town: Town) -> None:
+def test_the_record_says_what_a_derived_value_is_made_of(town: Town):
     """And a record that says less of its rows, or of another sum, is found."""
     folder = town.run("income")
     page = (folder / "record.html").read_text()
@@ -169,7 +167,7 @@ def _of_work(household: dict[str, Any]) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("every_row_kept")
-def test_the_rows_are_those_that_the_contract_keeps(town: Town) -> None:
+def test_the_rows_are_those_that_the_contract_keeps(town: Town):
     """Counted by hand from the files: at most 8 people of a household, nobody without one, no household twice."""
     with (town.example / "data" / "person.csv").open() as file:
         people = [row["household_id"] for row in csv.DictReader(file)]
@@ -190,7 +188,7 @@ def _raw(table: PrivateTable, what: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.long
-def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
+def test_the_operator_is_told_what_links_leave_out(town: Town):
     """A key that is written in another way joins nobody: nothing stops, so the look before the charge says it."""
     request = read_request(town.example / "people.yaml")
     look = misfits(town.rows("people"), request.contract, folder=town.example / "private", memory_limit="256MB")
@@ -213,7 +211,7 @@ def test_the_operator_is_told_what_links_leave_out(town: Town) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["parquet", "duckdb", "sqlite"])
-def test_every_kind_of_store_gives_the_same_rows(town: Town, form: str) -> None:
+def test_every_kind_of_store_gives_the_same_rows(town: Town, form: str):
     """Parquet files, a DuckDB file, an SQLite file: the same keyed hash of the same snapshot."""
     expected = town.rows("people").keyed_hash
     data = town.example / "data"
@@ -245,7 +243,7 @@ def _sqlite(path: Path, name: str, rows: list[tuple[Any, ...]], columns: list[st
 
 
 @pytest.mark.long
-def test_a_second_read_is_the_same_and_a_changed_file_is_another(town: Town) -> None:
+def test_a_second_read_is_the_same_and_a_changed_file_is_another(town: Town):
     """The choice of rows is fixed by the workspace's key; one more person in one of the files is noticed."""
     first = town.rows("people").keyed_hash
     shutil.rmtree(town.example / "private")
@@ -257,7 +255,7 @@ def test_a_second_read_is_the_same_and_a_changed_file_is_another(town: Town) -> 
     assert town.rows("people").keyed_hash != first
 
 
-def test_files_that_are_not_there_or_lie_elsewhere_are_refused(town: Town, tmp_path: Path) -> None:
+def test_files_that_are_not_there_or_lie_elsewhere_are_refused(town: Town, tmp_path: Path):
     """The ledger knows the folder: a link that leads out of it would be other people's rows under its name."""
     person = town.example / "data" / "person.csv"
     elsewhere = person.rename(tmp_path / "person.csv")
@@ -278,7 +276,7 @@ def test_files_that_are_not_there_or_lie_elsewhere_are_refused(town: Town, tmp_p
 
 
 @pytest.mark.usefixtures("every_row_kept")
-def test_a_join_of_nobody_is_no_refusal(town: Town) -> None:
+def test_a_join_of_nobody_is_no_refusal(town: Town):
     """That all people lead nowhere may be a matter of one of them: the release is made of noise."""
     (town.example / "data" / "person.csv").write_text("household_id,age,work,income\n-5,30,employed,2000\n")
     assert _raw(town.rows("people"), "count(*)") == (0,)
@@ -302,9 +300,7 @@ def test_a_join_of_nobody_is_no_refusal(town: Town) -> None:
         ("base: person", "base: person\n  files: csv", "source.files", "`files` beside `tables`"),
     ],
 )
-def test_a_spec_that_does_not_fit_its_tables_is_refused(
-    town: Town, old: str, new: str, field: str, found: str
-) -> None:
+def test_a_spec_that_does_not_fit_its_tables_is_refused(town: Town, old: str, new: str, field: str, found: str):
     """File, line, what was found and what is allowed, exit 2; nothing is charged."""
     town.change("people", (old, new))
     with pytest.raises(Refused) as refused:
@@ -316,7 +312,7 @@ def test_a_spec_that_does_not_fit_its_tables_is_refused(
     assert town.left() == CAP
 
 
-def test_linked_tables_need_a_contract_of_linked_tables_and_the_other_way_round(town: Town) -> None:
+def test_linked_tables_need_a_contract_of_linked_tables_and_the_other_way_round(town: Town):
     """A file alone is no source for two tables."""
     town.change("size", ("path: data/", "path: data/household.csv"), ("base: household", ""))
     town.change("size", ("  tables: {household: household.csv, person: person.csv}\n", ""))
@@ -328,7 +324,7 @@ def test_linked_tables_need_a_contract_of_linked_tables_and_the_other_way_round(
         read_request(town.example / "people.yaml")
 
 
-def test_the_same_people_elsewhere_are_bound_to_nobody(town: Town) -> None:
+def test_the_same_people_elsewhere_are_bound_to_nobody(town: Town):
     """Another folder, another name: the ledger refuses until an officer says whose rows these are."""
     shutil.copytree(town.example / "data", town.example / "copy")
     town.change("people", ("path: data/", "path: copy/"))
@@ -337,7 +333,7 @@ def test_the_same_people_elsewhere_are_bound_to_nobody(town: Town) -> None:
     assert town.left() == CAP
 
 
-def test_the_shipped_rows_are_those_that_the_script_makes(tmp_path: Path) -> None:
+def test_the_shipped_rows_are_those_that_the_script_makes(tmp_path: Path):
     """Byte for byte."""
     spec = importlib.util.spec_from_file_location("build_households", EXAMPLE / "build_households.py")
     assert spec is not None

@@ -1,7 +1,5 @@
 """Synthetic rows of both tables of the shipped example: one charge, keys that match, and forgeries that are found."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil
@@ -46,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Town, Path]:
 
 
 @pytest.mark.long
-def test_both_tables_are_charged_once_and_verified(made: tuple[Town, Path]) -> None:
+def test_both_tables_are_charged_once_and_verified(made: tuple[Town, Path]):
     """Also with the models fitted again."""
     town, folder = made
     report = verify(folder, public_key=town.workspace.signer().public_key, deep=True)
@@ -54,7 +52,7 @@ def test_both_tables_are_charged_once_and_verified(made: tuple[Town, Path]) -> N
     assert town.left() == CAP - PICO
 
 
-def test_no_key_is_broken_and_sizes_are_the_numbers_of_people(made: tuple[Town, Path]) -> None:
+def test_no_key_is_broken_and_sizes_are_the_numbers_of_people(made: tuple[Town, Path]):
     """In the Parquet files and in their copies; keys are fresh numbers, and no id of the source."""
     _, folder = made
     people, households = (pl.read_parquet(folder / "data" / f"{RELEASE}{part}.parquet") for part in ("", "-parents"))
@@ -68,7 +66,7 @@ def test_no_key_is_broken_and_sizes_are_the_numbers_of_people(made: tuple[Town, 
         assert Counter(int(row["household_id"]) for row in csv.DictReader(file)) == counted
 
 
-def test_the_record_says_which_draws_count_households(made: tuple[Town, Path]) -> None:
+def test_the_record_says_which_draws_count_households(made: tuple[Town, Path]):
     """A household moves these by one, and those of people by eight."""
     _, folder = made
     replay = json.loads((folder / "record.json").read_text())["replay"]
@@ -83,7 +81,7 @@ def test_the_record_says_which_draws_count_households(made: tuple[Town, Path]) -
     assert parents == {**above, **keys, "number": parents["number"]}
 
 
-def test_descriptions_state_the_link(made: tuple[Town, Path]) -> None:
+def test_descriptions_state_the_link(made: tuple[Town, Path]):
     """Croissant references the key's field."""
     _, folder = made
     records = {each["name"]: each for each in json.loads((folder / "croissant.json").read_text())["recordSet"]}
@@ -97,7 +95,7 @@ def test_descriptions_state_the_link(made: tuple[Town, Path]) -> None:
     assert "is not modelled" in page
 
 
-def test_further_rows_of_one_table_alone_are_refused(made: tuple[Town, Path], tmp_path: Path) -> None:
+def test_further_rows_of_one_table_alone_are_refused(made: tuple[Town, Path], tmp_path: Path):
     """Their keys would lead nowhere."""
     _, folder = made
     with pytest.raises(SpecRefused, match="a version of two linked tables"):
@@ -105,13 +103,13 @@ def test_further_rows_of_one_table_alone_are_refused(made: tuple[Town, Path], tm
     assert not list(tmp_path.iterdir())
 
 
-def test_no_interval_is_of_households_and_people_together(made: tuple[Town, Path]) -> None:
+def test_no_interval_is_of_households_and_people_together(made: tuple[Town, Path]):
     with pytest.raises(SpecRefused, match="a version of two linked tables"):
         NoisyVersion(made[1])
 
 
 @pytest.mark.long
-def test_evaluation_tells_both_tables_and_what_is_across(made: tuple[Town, Path]) -> None:
+def test_evaluation_tells_both_tables_and_what_is_across(made: tuple[Town, Path]):
     """Private; the sizes' distance is that of the files themselves."""
     town, folder = made
     spec = town.example / f"{SPEC}.yaml"
@@ -183,9 +181,7 @@ def _rewrite(path: Path, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None
         (_more_parents, "replay.rows.parents.number"),
     ],
 )
-def test_a_forged_link_is_found(
-    made: tuple[Town, Path], tmp_path: Path, forge: Callable[[Path], None], named: str
-) -> None:
+def test_a_forged_link_is_found(made: tuple[Town, Path], tmp_path: Path, forge: Callable[[Path], None], named: str):
     town, folder = made
     shutil.copytree(folder, tmp_path / "forged")
     forge(tmp_path / "forged")
@@ -194,7 +190,7 @@ def test_a_forged_link_is_found(
     assert any(named in f"{finding.where} {finding.field}" for finding in report.findings), report.findings
 
 
-def test_links_are_checked_by_the_values_alone(made: tuple[Town, Path], tmp_path: Path) -> None:
+def test_links_are_checked_by_the_values_alone(made: tuple[Town, Path], tmp_path: Path):
     """A key twice, a child without a parent, a parent with another number of children."""
     _, folder = made
     record, meaning = published_record(folder)
@@ -214,7 +210,7 @@ def test_links_are_checked_by_the_values_alone(made: tuple[Town, Path], tmp_path
 
 
 @pytest.mark.long
-def test_no_household_moves_a_count_further_than_its_handle_says(tmp_path: Path) -> None:
+def test_no_household_moves_a_count_further_than_its_handle_says(tmp_path: Path):
     """The largest household leaves: counts of households move by one row of it, those of people by eight at most."""
     town = Town(tmp_path)
     before = _counts(town)
@@ -248,7 +244,7 @@ def _taken_in(town: Town) -> PrivateTable:
 
 
 @pytest.mark.long
-def test_the_hash_of_a_snapshot_covers_the_parents(tmp_path: Path) -> None:
+def test_the_hash_of_a_snapshot_covers_the_parents(tmp_path: Path):
     """A household without people changes no row of people; the run that resumes must still see another snapshot."""
     town = Town(tmp_path)
     first = _taken_in(town)
@@ -273,7 +269,7 @@ def test_the_hash_of_a_snapshot_covers_the_parents(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_made_is_refused_by_its_key(tmp_path: Path, old: str, new: str, at: str, found: str) -> None:
+def test_what_cannot_be_made_is_refused_by_its_key(tmp_path: Path, old: str, new: str, at: str, found: str):
     """With what was found and what to do; nothing is read or charged."""
     town = Town(tmp_path)
     town.change(SPEC, (old, new))
@@ -296,7 +292,7 @@ def test_what_cannot_be_made_is_refused_by_its_key(tmp_path: Path, old: str, new
         ("at_most: 8}", "at_most: 8}\n      rows_per_unit: {person: 4}", "rows_per_unit of person"),
     ],
 )
-def test_a_contract_whose_sizes_would_not_agree_is_refused(tmp_path: Path, old: str, new: str, found: str) -> None:
+def test_a_contract_whose_sizes_would_not_agree_is_refused(tmp_path: Path, old: str, new: str, found: str):
     town = Town(tmp_path)
     path = town.example / "households.odcs.yaml"
     text = path.read_text()
@@ -306,7 +302,7 @@ def test_a_contract_whose_sizes_would_not_agree_is_refused(tmp_path: Path, old: 
         read_request(town.example / f"{SPEC}.yaml")
 
 
-def test_a_generator_that_reads_rows_makes_no_parents(tmp_path: Path) -> None:
+def test_a_generator_that_reads_rows_makes_no_parents(tmp_path: Path):
     """The option names the generators that count; the line is told."""
     town = Town(tmp_path)
     town.change(SPEC, ("  generator: linked_tables", "  generator: linked_tables\n  options: {parents: p3gm}"))

@@ -3,8 +3,6 @@
 Every registered kind of product, generator, trainer, query and source has a case here, or a reason why it has none.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -300,7 +298,6 @@ def write_rows(folder: Path, kind: str, frame: pl.DataFrame) -> str:
 
 
 def write(folder: Path, case: Case, adjacency: Adjacency, bound: int, table: list[Row]) -> None:
-    """Write contract, spec, rows and what a spec names beside them."""
     unit, own = "{kind: row, scope: block}", ""
     if bound > 1:
         unit = f"{{kind: id, scope: block, column: patient, max_rows_per_unit: {bound}}}"
@@ -346,7 +343,7 @@ def both(folder: Path, case: Case, adjacency: Adjacency, bound: int) -> tuple[Pu
 
 @pytest.mark.long
 @pytest.mark.parametrize(("case", "adjacency", "bound"), combinations({**CASES, **SOURCES}))
-def test_neighbours_publish_the_same_bytes(tmp_path: Path, case: Case, adjacency: Adjacency, bound: int) -> None:
+def test_neighbours_publish_the_same_bytes(tmp_path: Path, case: Case, adjacency: Adjacency, bound: int):
     """The same questions in the same order, no number moved beyond its event, and no other way into the folder."""
     one, other = both(tmp_path, case, adjacency, bound)
     assert [each.asked for each in other.questions.values()] == [each.asked for each in one.questions.values()]
@@ -358,7 +355,7 @@ def test_neighbours_publish_the_same_bytes(tmp_path: Path, case: Case, adjacency
     assert differing(one, other) == []
 
 
-def test_every_registered_kind_has_a_case_or_a_reason() -> None:
+def test_every_registered_kind_has_a_case_or_a_reason():
     """A kind of product, generator, trainer, query, file or address that is registered tomorrow fails here."""
     products = [yaml.safe_load(case.product) for case in CASES.values()]
     assert {each["kind"] for each in products} == {*PRODUCTS}
@@ -371,7 +368,7 @@ def test_every_registered_kind_has_a_case_or_a_reason() -> None:
 
 
 @pytest.mark.long
-def test_a_fact_that_goes_around_the_draws_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fact_that_goes_around_the_draws_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The wrong twin of the bytes: the size of the source's file in the record."""
     stated = record._source
 
@@ -384,7 +381,7 @@ def test_a_fact_that_goes_around_the_draws_is_found(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.long
-def test_a_number_that_moves_further_than_its_event_is_found(tmp_path: Path) -> None:
+def test_a_number_that_moves_further_than_its_event_is_found(tmp_path: Path):
     """The wrong twin of the moves: a unit has three rows, and the event says one."""
     one, other = both(tmp_path, CASES["tables"], "add_remove", 3)
     for key, question in one.questions.items():

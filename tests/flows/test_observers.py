@@ -1,7 +1,5 @@
 """Observers of a run: what they hear, and that nothing that they do stops it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -48,8 +46,6 @@ class Listening(Observer):
 
 
 class Breaking(Listening):
-    """Raises whatever it is told."""
-
     def begin(self) -> None:
         raise RuntimeError("a row says 4711")
 
@@ -61,8 +57,6 @@ class Breaking(Listening):
 
 
 class Unmade(Listening):
-    """Cannot be made."""
-
     def __init__(self, request: Request, workspace: Workspace, began: int) -> None:
         raise RuntimeError("a row says 4711")
 
@@ -78,9 +72,7 @@ def workspace(tmp_path: Any, **asked: Any) -> Any:
     return SimpleNamespace(**{"root": tmp_path, "lineage": NOBODY, "telemetry": NOBODY, **asked})
 
 
-def test_an_observer_hears_of_the_run_and_one_that_breaks_is_a_warning(
-    tmp_path: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_observer_hears_of_the_run_and_a_broken_one_is_a_warning(tmp_path: Any, caplog: pytest.LogCaptureFixture):
     assert observed(REQUEST, workspace(tmp_path), STEPS, 7, lambda: OUTCOME) is OUTCOME
     assert heard == [("made", 7), ("made", 7), ("begin",), ("end", OUTCOME, STEPS)]
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
@@ -99,7 +91,7 @@ def test_an_observer_hears_of_the_run_and_one_that_breaks_is_a_warning(
 )
 def test_of_an_error_an_observer_hears_what_spec_and_ledger_alone_decided(
     tmp_path: Any, error: BaseException, told: tuple[Any, ...]
-) -> None:
+):
     """Else neither its class, nor the step, nor how long it took: each could be the outcome of a check."""
 
     def work() -> Outcome:
@@ -110,9 +102,7 @@ def test_of_an_error_an_observer_hears_what_spec_and_ledger_alone_decided(
     assert heard[-1] == ("fail", *told)
 
 
-def test_settings_for_an_observer_that_is_not_installed_are_refused(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_for_an_observer_that_is_not_installed_are_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     """Before anything is read; the refusal names the extension."""
     monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
     check_observers(workspace(tmp_path))
@@ -120,7 +110,7 @@ def test_settings_for_an_observer_that_is_not_installed_are_refused(
         check_observers(workspace(tmp_path, lineage=LineageTarget(url="http://127.0.0.1")))
 
 
-def test_what_is_no_observer_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_observer_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     points = [EntryPoint("other", "builtins:dict", observers.GROUP)]
     monkeypatch.setattr(observers, "registered", lambda group: points)
     with pytest.raises(PlugInAway):

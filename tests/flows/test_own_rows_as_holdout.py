@@ -1,7 +1,5 @@
 """The rows that a version was made of are no holdout, whatever else was counted of them."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +40,7 @@ def spec_text(product: str) -> str:
 
 
 @pytest.mark.parametrize("more", ["", ", inside_bins: measured", ", bins: private"])
-def test_the_rows_of_a_version_in_another_file_are_no_holdout(tmp_path: Path, more: str) -> None:
+def test_the_rows_of_a_version_in_another_file_are_no_holdout(tmp_path: Path, more: str):
     """Counts inside bins are of columns of their own in the snapshot, and its mark covers them."""
     workspace, source = Workspace.create(tmp_path / "work"), tmp_path / "stays.csv"
     random = np.random.default_rng(0)

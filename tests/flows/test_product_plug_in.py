@@ -1,7 +1,5 @@
 """A kind of product that an installed package registers: three files outside the tree, none inside."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -95,7 +93,7 @@ def answer(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 @pytest.mark.services
-def test_a_package_adds_a_kind_of_product(ended: subprocess.CompletedProcess[str]) -> None:
+def test_a_package_adds_a_kind_of_product(ended: subprocess.CompletedProcess[str]):
     """It is read, checked, planned, charged, drawn by the grant and written; what is drawn is what is charged."""
     said = answer(ended)
     assert said["drawn"] == said["charged"]
@@ -108,19 +106,19 @@ def test_a_package_adds_a_kind_of_product(ended: subprocess.CompletedProcess[str
 
 
 @pytest.mark.services
-def test_sudare_plan_shows_it(ended: subprocess.CompletedProcess[str]) -> None:
+def test_sudare_plan_shows_it(ended: subprocess.CompletedProcess[str]):
     assert "counts     of rows by ward" in ended.stdout
     assert "1 draw: ward" in ended.stdout
 
 
 @pytest.mark.services
-def test_a_run_refuses_a_kind_without_a_record_before_it_charges(ended: subprocess.CompletedProcess[str]) -> None:
+def test_a_run_refuses_a_kind_without_a_record_before_it_charges(ended: subprocess.CompletedProcess[str]):
     assert answer(ended)["unrecorded"] == ["product.kind", "kind row_counts, which has no audit record"]
 
 
 def test_a_run_refuses_a_kind_of_draw_without_a_published_form_before_it_charges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A package registers the query and nothing under `sudare.draws`."""
     request = Request(*aim().prepared(tmp_path / "world")[:3])
     check_recorded(request)

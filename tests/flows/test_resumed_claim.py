@@ -1,7 +1,5 @@
 """A charged run that stopped: it publishes the very release that was charged, and what stopped it leaves a trace."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
@@ -94,7 +92,7 @@ def stopped(spec_path: Path, workspace: Workspace) -> None:
 @pytest.mark.long
 def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged(
     workspace: Workspace, tmp_path: Path
-) -> None:
+):
     """The account has less room by then, so the same spec would be planned with more noise. It is made once."""
     spec = tmp_path / "visits.yaml"
     stopped(spec, workspace)
@@ -126,9 +124,7 @@ def test_a_run_whose_claim_is_by_its_loss_distribution_resumes_as_it_was_charged
 
 
 @pytest.mark.parametrize("to", ["visits.csv", "/dev/null"])
-def test_a_store_that_cannot_be_written_is_found_before_the_charge(
-    workspace: Workspace, tmp_path: Path, to: str
-) -> None:
+def test_a_store_that_cannot_be_written_is_found_before_the_charge(workspace: Workspace, tmp_path: Path, to: str):
     """A file in the way, or a device: the probe of the store fails, and nothing is charged."""
     spec = tmp_path / "counts.yaml"
     spec.write_text(TABLES.replace("to: releases/", f"to: {tmp_path / to}"))
@@ -139,7 +135,7 @@ def test_a_store_that_cannot_be_written_is_found_before_the_charge(
 
 
 @pytest.mark.long
-def test_a_corrected_place_and_other_formats_go_on_with_the_charge(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_corrected_place_and_other_formats_go_on_with_the_charge(workspace: Workspace, tmp_path: Path):
     """Where a version goes is no part of what names its run: the noise that was paid for is published elsewhere."""
     spec = tmp_path / "visits.yaml"
     spec.write_text(FITTED.replace("to: releases/", "to: elsewhere/"))
@@ -172,9 +168,7 @@ class Dead:
     def close(self) -> None: ...
 
 
-def test_an_engine_that_fails_a_charged_run_leaves_a_trace_that_says_no_more(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_an_engine_that_fails_a_charged_run_leaves_a_trace_that_says_no_more(workspace: Workspace, tmp_path: Path):
     """The same entry whatever the engine said; the charge stays, and the run goes on with it once it counts again."""
     spec_path = tmp_path / "counts.yaml"
     request = read_request(spec_path, workspace)

@@ -1,7 +1,5 @@
 """Runs of statistics from a file to a version: resumed where they stopped, never drawn or charged twice."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from fractions import Fraction
@@ -82,8 +80,6 @@ class Place:
 
 
 class Stopping:
-    """A grant that draws so many times."""
-
     def __init__(self, grant: Any, draws: int) -> None:
         self._grant, self._left = grant, draws
 
@@ -104,7 +100,7 @@ def checked(place: Place, folder: Path) -> None:
     assert report.ok, report.findings
 
 
-def test_a_run_is_published_verified_and_found_again(place: Place) -> None:
+def test_a_run_is_published_verified_and_found_again(place: Place):
     """Laplace and Gaussian noise under a Rényi account; the second run draws, charges and writes nothing."""
     folder = place.run()
     checked(place, folder)
@@ -120,7 +116,7 @@ def test_a_run_is_published_verified_and_found_again(place: Place) -> None:
         assert [each.number for each in ledger.versions(folder.parent.name)] == [1]
 
 
-def test_a_run_with_survey_weights_is_published_verified_and_found_again(tmp_path: Path) -> None:
+def test_a_run_with_survey_weights_is_published_verified_and_found_again(tmp_path: Path):
     """Ages weighted by bills: the snapshot has both, whatever table asked first; another weight is another run."""
     weighed = "[{by: [ward], of: [count, {mean: age}], survey_weight: bill}, {by: [], of: [count]}]"
     place = Place(tmp_path, of_tables(weighed))
@@ -139,7 +135,7 @@ def test_a_run_with_survey_weights_is_published_verified_and_found_again(tmp_pat
 
 
 @pytest.mark.parametrize("after", [0, 2])
-def test_a_run_that_was_killed_goes_on_with_what_it_drew(place: Place, after: int) -> None:
+def test_a_run_that_was_killed_goes_on_with_what_it_drew(place: Place, after: int):
     """One charge, each draw once: the values that were written down before are those of the version."""
     place.stop(after)
     before = place.drawn()
@@ -162,7 +158,7 @@ def test_a_run_that_was_killed_goes_on_with_what_it_drew(place: Place, after: in
 
 def test_a_run_that_was_killed_before_it_was_published_gives_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """All is drawn and written, and the process dies at the publication; the next run writes the same bytes."""
     place, made = Place(tmp_path, pure()), {}
 
@@ -186,7 +182,7 @@ def test_a_run_that_was_killed_before_it_was_published_gives_the_same_files(
     assert {path.name: made[path.name] for path in data} == {path.name: path.read_bytes() for path in data}
 
 
-def test_another_clip_is_another_run_of_another_lattice(tmp_path: Path) -> None:
+def test_another_clip_is_another_run_of_another_lattice(tmp_path: Path):
     """The snapshot of the first spec is not taken up: sums are those of the second one's lattice."""
     place = Place(tmp_path, pure())
     place.stop(1)
@@ -204,7 +200,7 @@ def test_another_clip_is_another_run_of_another_lattice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 3])
-def test_a_run_with_private_clips_goes_on_with_the_clips_it_found(tmp_path: Path, after: int) -> None:
+def test_a_run_with_private_clips_goes_on_with_the_clips_it_found(tmp_path: Path, after: int):
     """Two histograms, then three draws from the budget: killed between or after them, it draws none again."""
     place = Place(tmp_path, private_clips())
     place.stop(after)

@@ -1,7 +1,5 @@
 """Databases for the ledger's tests: SQLite files, and a real PostgreSQL that the tests start."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings
@@ -189,7 +187,6 @@ def places(tmp_path: Path) -> Iterator[Callable[[str], Place]]:
 
 @pytest.fixture(scope="session")
 def contract() -> Contract:
-    """That of the example `adult`."""
     return load_contract(Path(__file__).parents[2] / "examples" / "adult" / "adult.odcs.yaml")
 
 

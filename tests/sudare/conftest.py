@@ -1,7 +1,5 @@
 """A workspace with an account for rows in memory, made once, and the rows of the example."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,13 +25,11 @@ class House:
     rows: pl.DataFrame
 
     def keys(self, release: str, **changes: Any) -> dict[str, Any]:
-        """The keys of a spec of a small charge."""
         charge = {"account": "adults", "epsilon": "0.25", "delta": 0}
         product = {"kind": "statistics", "mechanism": "laplace", "tables": TABLES}
         return {"release": release, "contract": self.contract, "charge": charge, "product": product} | changes
 
     def charged(self) -> int:
-        """How many charges the account has."""
         return len(self.account.to_json()["charges"])
 
 

@@ -1,7 +1,5 @@
 """What people copy: the blocks of a page of the manual, and the cells of a notebook, run as a kernel runs them."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json
@@ -33,7 +31,6 @@ def run_cells(sources: list[str]) -> list[str]:
 
 
 def _shown(source: str, names: dict[str, Any]) -> str:
-    """Run a cell; show its last expression."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "<cell>", "exec"), names)

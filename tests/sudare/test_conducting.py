@@ -1,7 +1,5 @@
 """A run outside the event loop of a kernel: its result, its errors, and an interruption."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess
@@ -53,13 +51,13 @@ def in_a_loop(action: Callable[[], Any]) -> Any:
     return asyncio.run(cell())
 
 
-def test_a_thread_of_its_own_is_taken_only_where_a_loop_runs() -> None:
+def test_a_thread_of_its_own_is_taken_only_where_a_loop_runs():
     here = threading.get_ident()
     assert outside_loop(threading.get_ident) == here
     assert in_a_loop(threading.get_ident) != here
 
 
-def test_inside_no_loop_runs() -> None:
+def test_inside_no_loop_runs():
     def loop() -> str:
         with pytest.raises(RuntimeError):
             asyncio.get_running_loop()
@@ -68,7 +66,7 @@ def test_inside_no_loop_runs() -> None:
     assert in_a_loop(loop) == "none"
 
 
-def test_an_error_comes_back_as_it_is() -> None:
+def test_an_error_comes_back_as_it_is():
     def fail() -> None:
         raise LookupError("this one")
 
@@ -77,7 +75,7 @@ def test_an_error_comes_back_as_it_is() -> None:
 
 
 @pytest.mark.services
-def test_a_kernel_that_is_interrupted_stops_the_run_and_waits_for_its_end() -> None:
+def test_a_kernel_that_is_interrupted_stops_the_run_and_waits_for_its_end():
     """SIGINT goes to the thread of the cell; the one that works hears of it."""
     process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

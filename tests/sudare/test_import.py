@@ -1,7 +1,5 @@
 """`import sudare` takes no time and tells of strangers; refusals have the words of Python, and nothing of a row."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -25,7 +23,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.services
-def test_importing_loads_nothing_but_the_entrance() -> None:
+def test_importing_loads_nothing_but_the_entrance():
     """Two modules of ours, and few of Python's own; how many of those are there already differs by environment."""
     code = "import sys; before = set(sys.modules); import sudare; print(*sorted(set(sys.modules) - before))"
     loaded = python(code).stdout.split()
@@ -33,7 +31,7 @@ def test_importing_loads_nothing_but_the_entrance() -> None:
     assert len(loaded) <= MOST_MODULES
 
 
-def test_every_public_name_can_be_loaded_and_no_other() -> None:
+def test_every_public_name_can_be_loaded_and_no_other():
     for name in sudare.__all__:
         assert getattr(sudare, name) is not None
     assert dir(sudare) == sorted(sudare.__all__)
@@ -42,7 +40,7 @@ def test_every_public_name_can_be_loaded_and_no_other() -> None:
 
 
 @pytest.mark.services
-def test_a_strangers_package_before_ours_is_told_when_a_name_is_used(tmp_path: Path) -> None:
+def test_a_strangers_package_before_ours_is_told_when_a_name_is_used(tmp_path: Path):
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "__init__.py").touch()
     path = f"{tmp_path}{os.pathsep}{entrance.HOME}"
@@ -55,7 +53,7 @@ def test_a_strangers_package_before_ours_is_told_when_a_name_is_used(tmp_path: P
 
 
 @pytest.mark.services
-def test_the_module_is_the_command() -> None:
+def test_the_module_is_the_command():
     said = subprocess.run([sys.executable, "-m", "sudare", "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("sudare ")
 
@@ -63,7 +61,7 @@ def test_the_module_is_the_command() -> None:
 SECRET = "zebra-4711"
 
 
-def test_places_and_calls_take_the_place_of_files_lines_and_options(tmp_path: Path) -> None:
+def test_places_and_calls_take_the_place_of_files_lines_and_options(tmp_path: Path):
     file = tmp_path / "by-sex.yaml"
 
     def refuse() -> None:
@@ -81,7 +79,7 @@ def test_places_and_calls_take_the_place_of_files_lines_and_options(tmp_path: Pa
     assert str(refused.value) == str(finding)
 
 
-def test_a_file_whose_name_only_ends_alike_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_whose_name_only_ends_alike_is_left_as_it_is(tmp_path: Path):
     def refuse() -> None:
         raise SpecRefused([Finding(f"{tmp_path}/not-by-sex.yaml:3", "a", "b", "c")])
 
@@ -90,7 +88,7 @@ def test_a_file_whose_name_only_ends_alike_is_left_as_it_is(tmp_path: Path) -> N
     assert refused.value.findings[0].where == f"{tmp_path}/not-by-sex.yaml:3"
 
 
-def test_an_error_of_a_library_is_told_by_its_kind_alone(tmp_path: Path) -> None:
+def test_an_error_of_a_library_is_told_by_its_kind_alone(tmp_path: Path):
     """Its text and frames go into the private log; nothing that prints a traceback finds them."""
     log = tmp_path / "error.private.log"
 
@@ -106,7 +104,7 @@ def test_an_error_of_a_library_is_told_by_its_kind_alone(tmp_path: Path) -> None
     assert log.stat().st_mode & 0o077 == 0
 
 
-def test_an_interruption_passes() -> None:
+def test_an_interruption_passes():
     def stop() -> None:
         raise KeyboardInterrupt
 

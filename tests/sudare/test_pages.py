@@ -1,7 +1,5 @@
 """The page of the manual and the notebooks do what they say: every block and every cell runs for real."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator
@@ -35,7 +33,7 @@ def folder(
         ws.close()
 
 
-def test_every_block_of_the_manual_runs(folder: Path) -> None:
+def test_every_block_of_the_manual_runs(folder: Path):
     """Six tasks among them, each published and verified."""
     assert any("(1_000, 3)" in each for each in run_cells([text for _, text in blocks_of(PAGE)]))
     ws = sudare.Workspace(folder / "work")
@@ -44,7 +42,7 @@ def test_every_block_of_the_manual_runs(folder: Path) -> None:
         assert release.verify().key_id
 
 
-def test_each_of_the_six_tasks_takes_at_most_five_lines() -> None:
+def test_each_of_the_six_tasks_takes_at_most_five_lines():
     tasks = [text for task, text in blocks_of(PAGE) if task]
     assert len(tasks) == len(TASKS)
     assert [len(text.strip().splitlines()) for text in tasks] == [3, 4, 4, 3, 4, 4]
@@ -53,7 +51,7 @@ def test_each_of_the_six_tasks_takes_at_most_five_lines() -> None:
     assert headings == list(TASKS)
 
 
-def test_every_public_name_and_attribute_stands_on_the_page() -> None:
+def test_every_public_name_and_attribute_stands_on_the_page():
     """What `sudare` exports, and each public attribute of its classes."""
     page = PAGE.read_text(encoding="utf-8")
     errors = {name for name in sudare.__all__ if isinstance(getattr(sudare, name), type)}
@@ -67,12 +65,12 @@ def test_every_public_name_and_attribute_stands_on_the_page() -> None:
     assert missing == []
 
 
-def test_there_are_two_notebooks() -> None:
+def test_there_are_two_notebooks():
     assert [path.name for path in NOTEBOOKS] == ["first_release.ipynb", "synthetic_rows.ipynb"]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_shipped_without_outputs(notebook: Path) -> None:
+def test_a_notebook_is_shipped_without_outputs(notebook: Path):
     for cell in table_cells(notebook):
         if cell["cell_type"] == "code":
             assert cell["outputs"] == []
@@ -80,7 +78,7 @@ def test_a_notebook_is_shipped_without_outputs(notebook: Path) -> None:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_from_its_first_cell_to_its_last(notebook: Path, folder: Path) -> None:
+def test_a_notebook_runs_from_its_first_cell_to_its_last(notebook: Path, folder: Path):
     """What it shows has no script and no resource from elsewhere."""
     cells = [cell for cell in table_cells(notebook) if cell["cell_type"] == "code"]
     shown = run_cells(["".join(cell["source"]) for cell in cells])

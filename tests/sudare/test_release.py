@@ -1,7 +1,5 @@
 """What was published, in Python: tables, record, further rows, the check; and how each shows itself."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import shutil
@@ -44,7 +42,7 @@ def checked(drawn: str) -> set[str]:
     return parser.seen
 
 
-def test_a_table_is_the_published_file_in_every_library(released: sudare.Release) -> None:
+def test_a_table_is_the_published_file_in_every_library(released: sudare.Release):
     table = released.tables["sex"]
     arrow, polars, pandas = table.to_arrow(), table.to_polars(), table.to_pandas()
     assert list(table.columns) == arrow.schema.names == polars.columns == list(pandas.columns)
@@ -55,7 +53,7 @@ def test_a_table_is_the_published_file_in_every_library(released: sudare.Release
 
 def test_everything_shows_itself_in_words_and_in_a_notebook(
     house: House, released: sudare.Release, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A table with whiskers, the account as a bar; nothing else than what is published or planned."""
     monkeypatch.setenv("FORCE_COLOR", "1")  # as a kernel has it
     table = released.tables["sex"]
@@ -69,7 +67,7 @@ def test_everything_shows_itself_in_words_and_in_a_notebook(
     assert "of the budget is used" in house.account._repr_html_()
 
 
-def test_no_object_has_a_row_or_an_exact_number(house: House, released: sudare.Release) -> None:
+def test_no_object_has_a_row_or_an_exact_number(house: House, released: sudare.Release):
     """The exact counts of the example are known here: none stands anywhere, nor the number of rows."""
     exact = {f"{count:,}" for count in house.rows["sex"].value_counts()["count"]} | {f"{house.rows.height:,}"}
     table = released.tables["sex"].to_polars()
@@ -82,14 +80,14 @@ def test_no_object_has_a_row_or_an_exact_number(house: House, released: sudare.R
     assert not {each for each in exact - noisy if each in told}
 
 
-def test_labels_are_escaped() -> None:
+def test_labels_are_escaped():
     for drawn in (html.table([MARKUP], [[MARKUP]]), html.facts(MARKUP, [(MARKUP, MARKUP)]), html.plain(MARKUP)):
         assert "<b>" not in drawn
         assert "&lt;b&gt;&amp;" in drawn
     assert "<b>" not in html.shares([0.5, 0.25], MARKUP)
 
 
-def test_an_account_tells_what_is_left_and_is_never_pickled(house: House, released: sudare.Release) -> None:
+def test_an_account_tells_what_is_left_and_is_never_pickled(house: House, released: sudare.Release):
     """`left` is what one more release may have: a plan of it fits, and one of a little more does not."""
     left = house.account.left
     for epsilon, fits in ((left, True), (left + 1, False)):
@@ -101,7 +99,7 @@ def test_an_account_tells_what_is_left_and_is_never_pickled(house: House, releas
         pickle.dumps(house.account)
 
 
-def test_the_record_says_what_is_not_protected(released: sudare.Release) -> None:
+def test_the_record_says_what_is_not_protected(released: sudare.Release):
     record = released.record
     assert record["release"] == "by-sex"
     assert record.page.is_file()
@@ -109,7 +107,7 @@ def test_the_record_says_what_is_not_protected(released: sudare.Release) -> None
     assert set(record) == set(dict(record))
 
 
-def test_a_changed_byte_is_found_and_another_key_too(released: sudare.Release, house: House, tmp_path: Path) -> None:
+def test_a_changed_byte_is_found_and_another_key_too(released: sudare.Release, house: House, tmp_path: Path):
     """The check never returns for what does not hold."""
     changed = tmp_path / "v1"
     shutil.copytree(released.folder, changed)
@@ -126,7 +124,7 @@ def test_a_changed_byte_is_found_and_another_key_too(released: sudare.Release, h
         sudare.verify(tmp_path, house.ws.public_key)
 
 
-def test_rows_are_sampled_from_a_model_alone(released: sudare.Release) -> None:
+def test_rows_are_sampled_from_a_model_alone(released: sudare.Release):
     """The same seed gives the same rows (docs/python.md samples for real); other kinds are refused."""
     with pytest.raises(sudare.SpecRefused, match="synthetic"):
         released.sample(3)
@@ -134,7 +132,7 @@ def test_rows_are_sampled_from_a_model_alone(released: sudare.Release) -> None:
         released.sample(3, seed="no")
 
 
-def test_a_folder_that_is_no_version_is_refused(tmp_path: Path, released: sudare.Release) -> None:
+def test_a_folder_that_is_no_version_is_refused(tmp_path: Path, released: sudare.Release):
     with pytest.raises(sudare.SourceUnreadable, match=r"record\.json"):
         sudare.Release(tmp_path)
     copied = tmp_path / "v1"

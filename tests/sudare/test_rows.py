@@ -1,7 +1,5 @@
 """Rows in memory: a file with the same rows, in the private folder for one run, or refused without a value."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat
@@ -49,7 +47,7 @@ ROWS = pl.DataFrame(
     ],
     ids=["polars", "arrow", "batch", "pandas", "filtered", "duckdb"],
 )
-def test_the_file_holds_the_rows_in_their_order_for_the_owner_alone(rows: Any, tmp_path: Path) -> None:
+def test_the_file_holds_the_rows_in_their_order_for_the_owner_alone(rows: Any, tmp_path: Path):
     file = tmp_path / "rows.parquet"
     file.touch(0o666)
     write_rows(rows, file)
@@ -61,7 +59,7 @@ def test_the_file_holds_the_rows_in_their_order_for_the_owner_alone(rows: Any, t
     "values",
     [["x", None, float("nan")], [1, 2, None], [Decimal("0.5"), None], [date(2026, 1, 1), None], [[1, 2], [3, 4]]],
 )
-def test_a_column_of_objects_of_one_type_is_taken(values: list[Any], tmp_path: Path) -> None:
+def test_a_column_of_objects_of_one_type_is_taken(values: list[Any], tmp_path: Path):
     """pandas keeps texts with gaps, decimals, days and pictures as objects."""
     write_rows(pd.DataFrame({"x": pd.Series(values, dtype=object)}), tmp_path / "rows.parquet")
     assert pq.read_metadata(tmp_path / "rows.parquet").num_rows == len(values)
@@ -114,9 +112,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize(("rows", "said"), list(REFUSED.values()), ids=list(REFUSED))
-def test_what_no_file_could_hold_is_refused_without_a_value(
-    rows: Callable[[], Any], said: str, tmp_path: Path
-) -> None:
+def test_what_no_file_could_hold_is_refused_without_a_value(rows: Callable[[], Any], said: str, tmp_path: Path):
     """One value tells of one person: neither the message nor the error that it came from has it."""
     with pytest.raises(sudare.SourceUnreadable, match=said) as refused:
         write_rows(rows(), tmp_path / "rows.parquet")
@@ -126,7 +122,7 @@ def test_what_no_file_could_hold_is_refused_without_a_value(
     assert refused.value.findings[0].remedy
 
 
-def test_the_schema_of_a_table_has_names_and_types_and_no_row() -> None:
+def test_the_schema_of_a_table_has_names_and_types_and_no_row():
     """Objects of pandas count as texts, whatever they are: to find out, rows would be read."""
     for rows in (ROWS, ROWS.to_pandas(), ROWS.to_arrow(), duckdb.connect().from_arrow(ROWS.to_arrow())):
         schema = schema_of(rows)
@@ -153,7 +149,6 @@ def place(tmp_path: Path) -> Place:
 
 
 def holding(place: Place, name: str) -> subprocess.Popen[str]:
-    """A process that has rows of a name delivered."""
     command = [sys.executable, "-c", HOLD, str(place.root), name]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -161,7 +156,7 @@ def holding(place: Place, name: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_rows_are_there_inside_the_block_alone(place: Place) -> None:
+def test_rows_are_there_inside_the_block_alone(place: Place):
     with delivered(place, "visits", THREE) as file:
         assert file == rows_file(place, "visits")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -170,21 +165,21 @@ def test_rows_are_there_inside_the_block_alone(place: Place) -> None:
     assert not file.exists()
 
 
-def test_rows_go_whatever_ends_the_block(place: Place) -> None:
+def test_rows_go_whatever_ends_the_block(place: Place):
     for error in (KeyboardInterrupt, sudare.SudareError):
         with pytest.raises(error), delivered(place, "visits", THREE):
             raise error
         assert not rows_file(place, "visits").exists()
 
 
-def test_rows_that_cannot_be_written_leave_no_part_of_them(place: Place) -> None:
+def test_rows_that_cannot_be_written_leave_no_part_of_them(place: Place):
     with pytest.raises(sudare.SourceUnreadable), delivered(place, "visits", THREE.lazy()):
         pass
     assert not rows_file(place, "visits").exists()
 
 
 @pytest.mark.services
-def test_two_runs_do_not_read_rows_of_one_name(place: Place) -> None:
+def test_two_runs_do_not_read_rows_of_one_name(place: Place):
     """The second would find other rows than it brought, or none."""
     process = holding(place, "visits")
     try:
@@ -201,7 +196,7 @@ def test_two_runs_do_not_read_rows_of_one_name(place: Place) -> None:
 
 
 @pytest.mark.services
-def test_what_a_killed_process_left_goes_with_the_next_delivery(place: Place) -> None:
+def test_what_a_killed_process_left_goes_with_the_next_delivery(place: Place):
     process = holding(place, "visits")
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
@@ -210,7 +205,7 @@ def test_what_a_killed_process_left_goes_with_the_next_delivery(place: Place) ->
         assert not rows_file(place, "visits").exists()
 
 
-def test_a_name_is_no_path_and_no_address() -> None:
+def test_a_name_is_no_path_and_no_address():
     assert is_name("visits")
     assert is_name("visits-2026_q1")
     for written in ("", "Visits", "visits.csv", "./visits", "s3://bucket/visits", "-x", "x" * 64, "visits\n"):

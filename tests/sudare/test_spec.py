@@ -1,7 +1,5 @@
 """Contracts and specs in Python are those of files: the same keys, the same digest, the same refusals."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ KEYS: dict[str, Any] = {
 }
 
 
-def test_a_file_that_is_loaded_and_written_again_is_the_same_spec(tmp_path: Path) -> None:
+def test_a_file_that_is_loaded_and_written_again_is_the_same_spec(tmp_path: Path):
     """But for its paths, which are absolute; numbers keep their digits."""
     for path in sorted(ADULT.glob("*.yaml")):
         if path.name.endswith(".odcs.yaml") or path.name == "model.yaml":
@@ -35,7 +33,7 @@ def test_a_file_that_is_loaded_and_written_again_is_the_same_spec(tmp_path: Path
         assert one == other
 
 
-def test_numbers_of_python_arrive_as_they_are_written(tmp_path: Path) -> None:
+def test_numbers_of_python_arrive_as_they_are_written(tmp_path: Path):
     """0.1 is a tenth and 1e-9 a billionth, from a float, a Decimal or a text."""
     for epsilon, delta in ((0.1, 1e-9), (Decimal("0.1"), Decimal("1e-9")), ("0.1", "1e-9")):
         spec = sudare.Spec(**KEYS | {"charge": {"account": "adults", "epsilon": epsilon, "delta": delta}})
@@ -44,7 +42,7 @@ def test_numbers_of_python_arrive_as_they_are_written(tmp_path: Path) -> None:
         assert (charge.epsilon, charge.delta) == (Decimal("0.1"), Decimal("1e-9"))
 
 
-def test_the_file_of_a_run_is_named_by_its_content_and_written_once(tmp_path: Path) -> None:
+def test_the_file_of_a_run_is_named_by_its_content_and_written_once(tmp_path: Path):
     """Two specs of one release are two files: no run reads the other's."""
     rows = tmp_path / ".sudare" / "sources" / "adult.parquet"
     first = run_file(sudare.Spec(**KEYS), rows, tmp_path)
@@ -77,7 +75,7 @@ def test_the_file_of_a_run_is_named_by_its_content_and_written_once(tmp_path: Pa
 )
 def test_a_typing_error_is_told_at_its_place_in_the_object(
     changes: dict[str, Any], field: str, remedy: str, house: House
-) -> None:
+):
     """Field and remedy are those of the file's refusal; the place is the object, without a line."""
     with pytest.raises(sudare.SpecRefused) as refused:
         house.ws.plan(KEYS | changes)
@@ -86,7 +84,7 @@ def test_a_typing_error_is_told_at_its_place_in_the_object(
     assert told[field].remedy == remedy
 
 
-def test_the_findings_are_word_for_word_those_of_the_file(house: House, tmp_path: Path) -> None:
+def test_the_findings_are_word_for_word_those_of_the_file(house: House, tmp_path: Path):
     """Several at once: what was found, what is allowed, what to do."""
     wrong = KEYS | {"charge": {"account": "", "epsilon": -1, "delta": 2}, "product": {"kind": "table"}}
     path = tmp_path / "spec.yaml"
@@ -103,7 +101,7 @@ def test_the_findings_are_word_for_word_those_of_the_file(house: House, tmp_path
     assert parts[0] == parts[1]
 
 
-def test_what_is_no_spec_is_refused() -> None:
+def test_what_is_no_spec_is_refused():
     with pytest.raises(sudare.SpecRefused, match="an object of type int"):
         spec_of(5)  # type: ignore[arg-type]
     with pytest.raises(sudare.SpecRefused, match="no such file"):
@@ -112,7 +110,7 @@ def test_what_is_no_spec_is_refused() -> None:
         sudare.Spec(**KEYS | {"contract": sudare.Contract.draft(pl.DataFrame({"x": [1]}))})
 
 
-def test_a_draft_of_a_table_in_memory_is_that_of_a_file_with_its_head(house: House, tmp_path: Path) -> None:
+def test_a_draft_of_a_table_in_memory_is_that_of_a_file_with_its_head(house: House, tmp_path: Path):
     """Nothing of the rows is in it: the same table with other rows has the same draft."""
     file = tmp_path / "adult.parquet"
     house.rows.write_parquet(file)
@@ -127,7 +125,7 @@ def test_a_draft_of_a_table_in_memory_is_that_of_a_file_with_its_head(house: Hou
     assert 0 < sudare.Contract.draft(file).open_places < 50
 
 
-def test_a_draft_takes_values_from_a_codebook_and_says_what_contradicts(tmp_path: Path) -> None:
+def test_a_draft_takes_values_from_a_codebook_and_says_what_contradicts(tmp_path: Path):
     """Of rows that are public too; and never of others."""
     rows = pl.DataFrame({"SEX": [1, 2], "AGEP": [33, 44], "EXTRA": ["a", "b"]})
     (tmp_path / "book.csv").write_text("column,values\nSEX,1=male; 2=female\nAGEP,0..99\n")
@@ -139,7 +137,7 @@ def test_a_draft_takes_values_from_a_codebook_and_says_what_contradicts(tmp_path
     assert public.open_places < sudare.Contract.draft(rows, table="acs").open_places
 
 
-def test_a_draft_is_saved_into_a_new_file_and_refused_until_it_is_filled_in(tmp_path: Path) -> None:
+def test_a_draft_is_saved_into_a_new_file_and_refused_until_it_is_filled_in(tmp_path: Path):
     draft = sudare.Contract.draft(pl.DataFrame({"x": [1]}), table="visits")
     assert draft.save(tmp_path / "visits.odcs.yaml").path == tmp_path / "visits.odcs.yaml"
     with pytest.raises(sudare.Refused, match="name another"):
@@ -148,7 +146,7 @@ def test_a_draft_is_saved_into_a_new_file_and_refused_until_it_is_filled_in(tmp_
         sudare.Contract.load(tmp_path / "visits.odcs.yaml")
 
 
-def test_a_loaded_contract_names_its_columns_and_who_is_protected() -> None:
+def test_a_loaded_contract_names_its_columns_and_who_is_protected():
     contract = sudare.Contract.load(ADULT / "adult.odcs.yaml")
     assert contract.table == "adult"
     assert len(contract.columns) == 15
@@ -157,7 +155,7 @@ def test_a_loaded_contract_names_its_columns_and_who_is_protected() -> None:
     assert "native-country" in drawn
 
 
-def test_what_no_draft_can_be_made_of_is_refused(tmp_path: Path) -> None:
+def test_what_no_draft_can_be_made_of_is_refused(tmp_path: Path):
     with pytest.raises(sudare.Refused, match="no such file"):
         sudare.Contract.load(tmp_path / "nothing.yaml")
     with pytest.raises(sudare.Refused):

@@ -1,7 +1,5 @@
 """A workspace in Python: runs from every kind of table, once each, by the flow and the ledger of the command."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pickle
@@ -26,7 +24,7 @@ from tests.sudare.conftest import ADULT, TABLES, House, made
 pytestmark = pytest.mark.services
 
 
-def test_a_release_from_memory_is_one_of_the_ledger_s_and_verifies(house: House, released: sudare.Release) -> None:
+def test_a_release_from_memory_is_one_of_the_ledger_s_and_verifies(house: House, released: sudare.Release):
     """The command lists, shows and verifies what Python has published: there is one pipeline."""
     assert (released.name, released.version, released.repeated) == ("by-sex", 1, False)
     assert execute(["releases", "show", "by-sex", "--workspace", str(house.ws.path)]) == 0
@@ -35,7 +33,7 @@ def test_a_release_from_memory_is_one_of_the_ledger_s_and_verifies(house: House,
     assert len(released.verify().rules) == 10
 
 
-def test_no_row_stays_behind(house: House, released: sudare.Release) -> None:
+def test_no_row_stays_behind(house: House, released: sudare.Release):
     """The rows lay in the private folder, and are gone; the folder is the owner's alone."""
     folder = house.ws.path / ".sudare" / "sources"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -43,7 +41,7 @@ def test_no_row_stays_behind(house: House, released: sudare.Release) -> None:
     assert not list((house.ws.path / ".sudare" / "runs").glob("*/snapshot*"))
 
 
-def test_the_same_rows_from_any_library_are_the_same_run(house: House, released: sudare.Release) -> None:
+def test_the_same_rows_from_any_library_are_the_same_run(house: House, released: sudare.Release):
     """Polars first; then pandas, Arrow and DuckDB find the version, draw nothing and are charged nothing."""
     before = house.charged()
     connection = duckdb.connect()
@@ -55,7 +53,7 @@ def test_the_same_rows_from_any_library_are_the_same_run(house: House, released:
     assert house.charged() == before
 
 
-def test_a_run_works_inside_a_running_event_loop(house: House) -> None:
+def test_a_run_works_inside_a_running_event_loop(house: House):
     """A kernel runs its cells there."""
 
     async def cell() -> sudare.Release:
@@ -73,7 +71,7 @@ def get_ipython():
 """
 
 
-def test_duckdb_opens_where_it_takes_the_process_for_a_notebook_without_widgets(tmp_path: Path) -> None:
+def test_duckdb_opens_where_it_takes_the_process_for_a_notebook_without_widgets(tmp_path: Path):
     """It refuses a progress bar there, on which nothing depends. It asks a module IPython, as a kernel has it."""
     (tmp_path / "IPython.py").write_text(KERNEL)
     code = (
@@ -92,7 +90,7 @@ def test_duckdb_opens_where_it_takes_the_process_for_a_notebook_without_widgets(
     assert said.stdout == "taken for one\n[('UTC',)]\n", said.stderr
 
 
-def test_rows_that_changed_under_the_name_are_refused_until_they_are_wanted(house: House) -> None:
+def test_rows_that_changed_under_the_name_are_refused_until_they_are_wanted(house: House):
     """Another version is another charge; the refusal says how to ask for it in Python."""
     house.ws.run(house.keys("changing"), source=house.rows)
     before = house.charged()
@@ -106,7 +104,7 @@ def test_rows_that_changed_under_the_name_are_refused_until_they_are_wanted(hous
 
 def test_a_yaml_file_with_a_source_of_its_own_runs_as_by_the_command(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Paths in it count from its folder, wherever Python is."""
     (tmp_path / "data").mkdir()
     for name in ("adult.odcs.yaml", "adult.parquet"):
@@ -151,7 +149,7 @@ REFUSED: dict[str, tuple[Callable[[House], Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize(("rows", "changes", "said"), list(REFUSED.values()), ids=list(REFUSED))
 def test_what_cannot_be_released_is_refused_in_words_and_charges_nothing(
     house: House, rows: Callable[[House], Any], changes: dict[str, Any], said: str
-) -> None:
+):
     """No file, no line and no option of a command line is named, and no value of a row."""
     before = house.charged()
     with pytest.raises(sudare.Refused, match=said) as refused:
@@ -162,7 +160,7 @@ def test_what_cannot_be_released_is_refused_in_words_and_charges_nothing(
     assert not rows_file(Place.open(house.ws.path), "adult").exists()
 
 
-def test_rows_that_are_bound_to_nobody_are_refused_with_the_call_that_binds_them(house: House) -> None:
+def test_rows_that_are_bound_to_nobody_are_refused_with_the_call_that_binds_them(house: House):
     with pytest.raises(sudare.LedgerRefusal) as refused:
         house.ws.run(house.keys("unbound"), source=house.rows, name="visits")
     [finding] = refused.value.findings
@@ -170,7 +168,7 @@ def test_rows_that_are_bound_to_nobody_are_refused_with_the_call_that_binds_them
     assert finding.found == "source 'visits', bound to nobody"
 
 
-def test_an_account_whose_source_is_of_other_people_is_not_opened(house: House) -> None:
+def test_an_account_whose_source_is_of_other_people_is_not_opened(house: House):
     """Opening and binding are one step of the ledger."""
     with pytest.raises(sudare.LedgerRefusal, match="a source never changes its people"):
         house.ws.open_account(
@@ -186,7 +184,7 @@ def test_an_account_whose_source_is_of_other_people_is_not_opened(house: House) 
     assert [account.name for account in house.ws.accounts] == ["adults"]
 
 
-def test_a_copy_is_bound_to_no_other_people(house: House, tmp_path: Path) -> None:
+def test_a_copy_is_bound_to_no_other_people(house: House, tmp_path: Path):
     """As by the command, where a source is bound and where an account is opened."""
     origin, copy = tmp_path / "rows.csv", tmp_path / "copy.csv"
     for path in (origin, copy):
@@ -203,7 +201,7 @@ def test_a_copy_is_bound_to_no_other_people(house: House, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["../adult", "My Table", "a.parquet", "x" * 64])
-def test_a_name_that_no_file_could_have_is_refused(name: str, house: House) -> None:
+def test_a_name_that_no_file_could_have_is_refused(name: str, house: House):
     with pytest.raises(sudare.SourceUnreadable, match="lower-case"):
         house.ws.run(house.keys("named"), source=house.rows, name=name)
 
@@ -211,7 +209,7 @@ def test_a_name_that_no_file_could_have_is_refused(name: str, house: House) -> N
 @pytest.mark.parametrize("place", ["specs", ".sudare/sources"])
 def test_a_workspace_that_cannot_be_written_is_refused_before_anything_is_charged(
     place: str, house: House, tmp_path: Path, prefect_home: Path
-) -> None:
+):
     """A file stands where the folder has to be: the same answer of the disk for every user, root too."""
     ws = made(tmp_path / "w", prefect_home)
     (ws.path / place).write_text("")
@@ -223,9 +221,7 @@ def test_a_workspace_that_cannot_be_written_is_refused_before_anything_is_charge
     assert account.to_json()["charges"] == []
 
 
-def test_a_workspace_is_opened_again_and_never_pickled(
-    house: House, released: sudare.Release, tmp_path: Path
-) -> None:
+def test_a_workspace_is_opened_again_and_never_pickled(house: House, released: sudare.Release, tmp_path: Path):
     again = sudare.Workspace(house.ws.path)
     assert "by-sex" in {each.name for each in again.releases}
     assert again.release("by-sex").version == 1
@@ -238,7 +234,7 @@ def test_a_workspace_is_opened_again_and_never_pickled(
         again.release("nothing")
 
 
-def test_a_plan_reads_no_row_and_says_whether_the_account_holds_it(house: House) -> None:
+def test_a_plan_reads_no_row_and_says_whether_the_account_holds_it(house: House):
     plan = house.ws.plan(house.keys("planned"))
     assert (str(plan.epsilon), plan.fits, plan.warnings) == ("0.25", True, ())
     assert plan["statistics"][0]["table"] == "sex"

@@ -1,7 +1,5 @@
 """Published versions, made once for all tests of verify."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory

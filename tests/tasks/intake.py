@@ -1,7 +1,5 @@
 """A small contract and source for the tests of ingest and validate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

@@ -1,7 +1,5 @@
 """How far one privacy unit moves distinct counts, and in how many keys it is: by brute force, from the file on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -47,7 +45,6 @@ def counted_of(contract: Contract) -> list[DistinctCount]:
 
 
 def opened(source: Source, contract: Contract, folder: Path) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
-    """Take a source in, and open all distinct counts by all cliques."""
     beside = [encoded_beside(name, contract.column(name).domain) for name in COLUMNS if name is not None]
     lattices = (*(each for each in beside if each is not None), KeyColumn(str(contract.unit.column)))
     table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB", lattices=lattices)
@@ -58,7 +55,6 @@ def opened(source: Source, contract: Contract, folder: Path) -> list[tuple[Priva
 def of_units(
     units: dict[str, Rows], contract: Contract, folder: Path
 ) -> list[tuple[PrivateCellSums, NDArray[np.int64]]]:
-    """The same, of the rows of units, as a CSV file."""
     folder.mkdir()
     lines = [f"{unit},{row}" for unit, rows in units.items() for row in rows]
     return opened(write_csv(folder, *lines, header=f"person,{HEADER}"), contract, folder)
@@ -69,7 +65,7 @@ def of_units(
 @pytest.mark.parametrize("rows_per_unit", [2, 3])
 def test_a_unit_moves_distinct_counts_by_the_moves_of_the_event_at_most(
     tmp_path: Path, adjacency: Adjacency, rows_per_unit: int
-) -> None:
+):
     """Random tables and neighbours, some units with more rows than are kept; the bound is reached."""
     random = Random(f"distinct {adjacency} {rows_per_unit}")
     contract, _ = contract_for(tmp_path, rows_per_unit, adjacency)
@@ -97,7 +93,7 @@ def test_a_unit_moves_distinct_counts_by_the_moves_of_the_event_at_most(
 
 
 @pytest.mark.long
-def test_rows_are_chosen_before_values_are_counted(tmp_path: Path) -> None:
+def test_rows_are_chosen_before_values_are_counted(tmp_path: Path):
     """Five rows of which three are kept have three values at most, and the unit is in three cells at most.
 
     Which are kept, the key says: other values of the same rows are those of the same places.
@@ -112,7 +108,7 @@ def test_rows_are_chosen_before_values_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["1234", "1234.0", " 1234 ", "1_234"])
-def test_a_number_is_one_value_however_it_is_spelled(tmp_path: Path, spelling: str) -> None:
+def test_a_number_is_one_value_however_it_is_spelled(tmp_path: Path, spelling: str):
     """Wages of 0 to 1,000 in a CSV file of texts: 41, 41.0 and 41.00 are one; a missing wage is none."""
     contract, _ = contract_for(tmp_path, 3, "add_remove")
     wages = ["41", "41.0", " 41 ", "41.00", "", "nan", "110", "1e6"]
@@ -153,7 +149,7 @@ def with_largest(contract: Contract, name: str, largest: int) -> Contract:
         (pl.Series(["1234", "01234", "none", "(null)", "(others)", "x" * 41, "bell\x07"]), 2),
     ],
 )
-def test_an_identifier_is_one_value_whatever_its_type(tmp_path: Path, stored: pl.Series, values: int) -> None:
+def test_an_identifier_is_one_value_whatever_its_type(tmp_path: Path, stored: pl.Series, values: int):
     """Whole numbers, declared doubles, spaced texts; leading noughts differ; missing ones and no keys are none."""
     table, contract = notes_of(tmp_path, stored, "a")
     (handle,) = SnapshotSums(table, contract).sums((), [DistinctCount("note", None, True)])
@@ -170,7 +166,7 @@ def _notes(table: PrivateTable) -> list[str]:
         return [row[0] for row in connection.execute(f'SELECT "{name}" FROM codes').fetchall()]
 
 
-def test_a_count_of_fewer_values_than_are_declared_is_not_read(tmp_path: Path) -> None:
+def test_a_count_of_fewer_values_than_are_declared_is_not_read(tmp_path: Path):
     """Its price would be that of one value; the reader holds it against its own contract."""
     table, contract = notes_of(tmp_path, pl.Series(["a", "b"]), "a")
     for wrong in (
@@ -232,7 +228,7 @@ def numbers(folder: Path, frame: pl.DataFrame, groups: int) -> tuple[dict[str, i
 
 @pytest.mark.long
 @pytest.mark.parametrize("groups", [1, 2])
-def test_a_unit_changes_no_more_keys_than_the_spec_says(tmp_path: Path, groups: int) -> None:
+def test_a_unit_changes_no_more_keys_than_the_spec_says(tmp_path: Path, groups: int):
     """Each of five patients leaves, of random tables: keys, rows and people move by no more than is charged."""
     random, reached = Random(f"groups {groups}"), set()
     for turn in range(2):
@@ -251,7 +247,7 @@ def test_a_unit_changes_no_more_keys_than_the_spec_says(tmp_path: Path, groups: 
     assert groups in reached
 
 
-def test_without_the_bound_a_unit_changes_more_keys(tmp_path: Path) -> None:
+def test_without_the_bound_a_unit_changes_more_keys(tmp_path: Path):
     """The twin: the same tables by the handle that bounds nothing; and by keys in the order of their texts,
 
     where what another row says decides which key a row has.
@@ -265,7 +261,7 @@ def test_without_the_bound_a_unit_changes_more_keys(tmp_path: Path) -> None:
     assert sum(found["all"].values()) - sum(found["less"].values()) > 1
 
 
-def test_which_keys_are_kept_no_value_decides(tmp_path: Path) -> None:
+def test_which_keys_are_kept_no_value_decides(tmp_path: Path):
     """With all notes renamed one by one, the rows that keep a key are the same ones; and each unit has its number."""
     frame = rows_of(Random("order"))
     renamed = {key: f"z{len(KEYS) - place}" for place, key in enumerate(KEYS)}
@@ -283,7 +279,7 @@ def test_which_keys_are_kept_no_value_decides(tmp_path: Path) -> None:
     assert kept[0] == kept[1]
 
 
-def test_a_price_for_fewer_cells_than_the_snapshot_was_bounded_to_is_refused(tmp_path: Path) -> None:
+def test_a_price_for_fewer_cells_than_the_snapshot_was_bounded_to_is_refused(tmp_path: Path):
     """The sensitivity is the snapshot's own: a spec's word alone bounds nothing (law 1)."""
     table, contract, counted = taken(tmp_path, rows_of(Random("bound")), 2)
     reader = SnapshotKeys(table, contract)

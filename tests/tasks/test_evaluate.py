@@ -68,7 +68,7 @@ def written(scores: PrivateScores, workspace: Workspace, release: str = "town") 
     return write_scores(scores, workspace, release=release, version=1, at=NOW)
 
 
-def test_values_are_compared_by_their_cells(table: PrivateTable, made: Path, contract: Contract) -> None:
+def test_values_are_compared_by_their_cells(table: PrivateTable, made: Path, contract: Contract):
     """Other ages and wages of the same bins are the same; one of four sexes differs, which moves two counts."""
     scores = found(table, made, contract).scores
     assert scores.errors[1].distances == (0, 0.5, 0, 0)
@@ -77,13 +77,13 @@ def test_values_are_compared_by_their_cells(table: PrivateTable, made: Path, con
     assert scores.accuracies == {}
 
 
-def test_classifiers_are_tested_on_the_real_rows(table: PrivateTable, made: Path, contract: Contract) -> None:
+def test_classifiers_are_tested_on_the_real_rows(table: PrivateTable, made: Path, contract: Contract):
     scores = found(table, made, contract, "sex").scores
     assert set(scores.accuracies) == {"decision tree", "support vector machine", "xgboost"}
     assert all(accuracy * 4 in range(5) for accuracy in scores.accuracies.values())
 
 
-def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path, contract: Contract) -> None:
+def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path, contract: Contract):
     """Rows that follow a rule: made-up ones that follow it too score like a bootstrap; the page shows both beside."""
     lines = [f"{20 + 10 * (i % 3)},{'FM'[i % 3 > 0]},10.5,2021-03-01" for i in range(600)]
     table = take_in(write_csv(tmp_path, *lines), contract, tmp_path)
@@ -126,7 +126,7 @@ def test_each_score_has_its_yardsticks_and_the_bar_only_moves_on(tmp_path: Path,
     assert f"independent columns: {far:.4f}" in page
 
 
-def test_a_support_vector_machine_learns_from_some_rows_of_very_many() -> None:
+def test_a_support_vector_machine_learns_from_some_rows_of_very_many():
     """Half of the rows are drawn, the same each time; the others learn from all."""
     codes = np.stack([np.random.default_rng(1).integers(0, 2, 400)] * 2, axis=1)
     rows = EncodedRows(("a", "b"), (2, 2), codes)
@@ -137,9 +137,7 @@ def test_a_support_vector_machine_learns_from_some_rows_of_very_many() -> None:
     assert (_some(rows, 50).codes == _some(rows, 50).codes).all()
 
 
-def test_no_number_is_logged(
-    table: PrivateTable, made: Path, contract: Contract, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_number_is_logged(table: PrivateTable, made: Path, contract: Contract, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.DEBUG):
         found(table, made, contract)
     said = [record.getMessage() for record in caplog.records if record.name == "tasks.evaluate"]
@@ -148,7 +146,7 @@ def test_no_number_is_logged(
 
 def test_some_columns_are_compared_where_the_version_has_no_others(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
-) -> None:
+):
     narrow = tmp_path / "two.parquet"
     parquet.write_table(pa.table({name: MADE[name] for name in ("age", "sex")}), narrow)
     scores = found(table, narrow, contract, columns=("age", "sex")).scores
@@ -158,7 +156,7 @@ def test_some_columns_are_compared_where_the_version_has_no_others(
 
 def test_scores_are_written_into_the_workspace_for_their_owner_alone_and_never_over_a_file(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
-) -> None:
+):
     scores, workspace = found(table, made, contract), Workspace.create(tmp_path / "w")
     files = written(scores, workspace)
     assert files.numbers == workspace.private / "evaluations" / "town-v1-20260304T050607Z" / "scores.json"
@@ -177,7 +175,7 @@ def test_scores_are_written_into_the_workspace_for_their_owner_alone_and_never_o
 
 def test_a_release_name_that_a_stranger_wrote_leads_nowhere_else(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
-) -> None:
+):
     """The name comes out of a record; one with a path in it stays inside the private folder."""
     workspace = Workspace.create(tmp_path / "w")
     files = written(found(table, made, contract), workspace, "../../releases/town/<i>")
@@ -189,7 +187,7 @@ def test_a_release_name_that_a_stranger_wrote_leads_nowhere_else(
 @pytest.mark.parametrize("sign", ["MANIFEST.json", "record.json", "latest", "store", "staging"])
 def test_no_score_gets_into_a_release_store(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path, sign: str
-) -> None:
+):
     """Not through a link into a version, into the store, or into what is being staged; not where a version lies."""
     scores, workspace = found(table, made, contract), Workspace.create(tmp_path / "w")
     version = workspace.releases / "town" / (".staging-v2" if sign == "staging" else "v1")
@@ -214,7 +212,7 @@ def test_no_score_gets_into_a_release_store(
 
 def test_the_page_says_that_it_is_private_and_shows_every_kind_of_score(
     table: PrivateTable, made: Path, contract: Contract
-) -> None:
+):
     page = scores_page(found(table, made, contract, "sex"), release="town", version=3)
     for told in ("PRIVATE", "for the auditor alone", "town v3", "2-way error: 0.2500", "decision tree", "age × sex"):
         assert told in page
@@ -224,7 +222,7 @@ def test_the_page_says_that_it_is_private_and_shows_every_kind_of_score(
 
 def test_no_score_gets_where_a_store_was_put_into_the_private_folder(
     table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
-) -> None:
+):
     """Whatever lies in a store may be handed on with it, whoever put it there."""
     scores, workspace = found(table, made, contract), Workspace.create(tmp_path / "w")
     for store in (workspace.private, workspace.private / "evaluations"):
@@ -238,9 +236,7 @@ def test_no_score_gets_where_a_store_was_put_into_the_private_folder(
     assert written(scores, workspace).numbers.exists()
 
 
-def test_what_cannot_be_compared_is_refused(
-    table: PrivateTable, made: Path, contract: Contract, tmp_path: Path
-) -> None:
+def test_what_cannot_be_compared_is_refused(table: PrivateTable, made: Path, contract: Contract, tmp_path: Path):
     with pytest.raises(Refused, match="another contract than the snapshot's"):
         found(replace(table, contract_digest="0" * 64), made, contract)
     with pytest.raises(Refused, match="one of age, sex"):

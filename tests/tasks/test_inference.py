@@ -1,7 +1,5 @@
 """Regressions, counts and combined analyses of a published synthetic version, and what of them is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -39,7 +37,6 @@ def release(published: Version) -> sudare.Release:
 
 
 def exact(release: sudare.Release) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return the made-up rows as codes, and the regression of them."""
     from tasks.inference import NoisyVersion
 
     contract = NoisyVersion(release.folder).contract
@@ -52,7 +49,7 @@ def exact(release: sudare.Release) -> tuple[pl.DataFrame, np.ndarray]:
 
 
 @pytest.mark.long
-def test_a_regression_lies_within_six_standard_errors_of_that_of_the_rows(release: sudare.Release) -> None:
+def test_a_regression_lies_within_six_standard_errors_of_that_of_the_rows(release: sudare.Release):
     """Three normal numbers: beyond six deviations with probability below 1e-8."""
     found, (_, truth) = release.regression(FORMULA, missing=MISSING), exact(release)
     assert found["term"].to_list() == ["(intercept)", "age", "insured[true]"]
@@ -65,7 +62,7 @@ def test_a_regression_lies_within_six_standard_errors_of_that_of_the_rows(releas
     assert (population["standard_error"] > found["standard_error"]).all()
 
 
-def test_counts_lie_within_seven_standard_errors_of_those_of_the_rows(release: sudare.Release) -> None:
+def test_counts_lie_within_seven_standard_errors_of_those_of_the_rows(release: sudare.Release):
     """Fifteen cells: beyond seven deviations of Gaussian noise with probability below 1e-10."""
     found, (codes, _) = release.marginal(["insured", "age"]), exact(release)
     counts = np.zeros((3, 5))
@@ -75,7 +72,7 @@ def test_counts_lie_within_seven_standard_errors_of_those_of_the_rows(release: s
     assert found["insured"].to_list()[:5] == ["true"] * 5
 
 
-def test_an_analysis_of_copies_gets_an_interval(release: sudare.Release) -> None:
+def test_an_analysis_of_copies_gets_an_interval(release: sudare.Release):
     """Each copy is analysed once, and the rows; what they have in common has no uncertainty."""
     seen: list[int] = []
 
@@ -114,7 +111,7 @@ RESULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", RESULTS)
-def test_a_result_that_is_no_estimate_with_its_variance_is_refused(case: str, release: sudare.Release) -> None:
+def test_a_result_that_is_no_estimate_with_its_variance_is_refused(case: str, release: sudare.Release):
     """A number alone has an interval that leaves out the sampling of the made-up rows."""
     made, found = RESULTS[case]
     with pytest.raises(sudare.SpecRefused) as refused:
@@ -126,13 +123,12 @@ def test_a_result_that_is_no_estimate_with_its_variance_is_refused(case: str, re
     assert finding.remedy
 
 
-def test_other_kinds_of_numbers_are_results(release: sudare.Release) -> None:
+def test_other_kinds_of_numbers_are_results(release: sudare.Release):
     found = release.combine(lambda frame: (np.int64(7), Decimal("0.25")))  # type: ignore[arg-type, return-value]
     assert found.standard_error == pytest.approx(0.75**0.5)
 
 
 def stand_in(number: Any) -> Callable[[sudare.Release], Any]:
-    """Regress with this in the place of a missing age."""
     return lambda release: release.regression(FORMULA, missing={"age": number})
 
 
@@ -192,14 +188,14 @@ CALLS: dict[str, tuple[Callable[[sudare.Release], Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_what_has_no_honest_answer_names_what_was_found_and_what_to_write(case: str, release: sudare.Release) -> None:
+def test_what_has_no_honest_answer_names_what_was_found_and_what_to_write(case: str, release: sudare.Release):
     ask, found, remedy = CALLS[case]
     with pytest.raises(sudare.Refused) as refused:
         ask(release)
     assert any(found in each.found and remedy in each.remedy for each in refused.value.findings), refused.value
 
 
-def test_each_coefficient_that_rests_on_the_model_is_named_or_has_no_interval(release: sudare.Release) -> None:
+def test_each_coefficient_that_rests_on_the_model_is_named_or_has_no_interval(release: sudare.Release):
     with pytest.raises(sudare.Refused) as refused:
         release.regression("bill ~ age + ward[surgery]", missing=MISSING)
     assert len(refused.value.findings) == 3, "one for each coefficient"
@@ -213,7 +209,7 @@ def test_each_coefficient_that_rests_on_the_model_is_named_or_has_no_interval(re
 @pytest.mark.parametrize(("made", "said"), [(gaussians, "no noisy marginals"), (aim, "")])
 def test_versions_without_noise_that_tells_are_refused(
     made: Callable[[], SyntheticScenario], said: str, worlds: Worlds
-) -> None:
+):
     """Sums over rows; AIM has marginals, and no copies."""
     release = sudare.Release(worlds.published(made()).folder)
     if said:
@@ -229,14 +225,14 @@ def test_versions_without_noise_that_tells_are_refused(
 @pytest.mark.parametrize("number", [1e15, -1e15, 10**15, Decimal(50), np.float32(50)])
 def test_any_number_that_may_stand_for_a_missing_value_gives_numbers_or_a_refusal(
     number: Any, release: sudare.Release
-) -> None:
+):
     """So far out a column says nothing but whether it is missing: either is honest, and neither is a bug."""
     with suppress(sudare.Refused):
         found = release.regression(FORMULA, missing={"age": number})
         assert np.isfinite(found["standard_error"].to_numpy()).all()
 
 
-def test_a_changed_measurement_is_not_read(version: Version) -> None:
+def test_a_changed_measurement_is_not_read(version: Version):
     """Each file must have the digest that the manifest states."""
     file = next((version.folder / "measurements").glob("*.parquet"))
     file.chmod(0o644)

@@ -1,7 +1,5 @@
 """Ingest: the snapshot, its keyed hash, resuming, and what interruptions and full disks leave behind."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import hmac

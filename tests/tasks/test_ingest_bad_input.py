@@ -1,7 +1,5 @@
 """What bad input gets: the file, the line where it is known, what was found, what is allowed, and never a value."""
 
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import re

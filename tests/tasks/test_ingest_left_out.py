@@ -1,7 +1,5 @@
 """Columns that a contract leaves out, and lattices beside a sum: what enters a snapshot, and what does not."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 from decimal import Decimal
@@ -30,7 +28,7 @@ def _contract(folder: Path, left_out: tuple[str, ...] = LEFT, **options: int) ->
 
 
 @pytest.mark.parametrize("rows_per_unit", [None, 1])
-def test_the_snapshot_does_not_depend_on_what_is_left_out(tmp_path: Path, rows_per_unit: int | None) -> None:
+def test_the_snapshot_does_not_depend_on_what_is_left_out(tmp_path: Path, rows_per_unit: int | None):
     """The same rows with other names and remarks: the same keyed hash as without these columns at all."""
     options = {} if rows_per_unit is None else {"rows_per_unit": rows_per_unit}
     contract, hashes = _contract(tmp_path, **options), []
@@ -46,14 +44,14 @@ def test_the_snapshot_does_not_depend_on_what_is_left_out(tmp_path: Path, rows_p
     assert len(set(hashes)) == 1
 
 
-def test_other_columns_are_refused_as_ever(tmp_path: Path) -> None:
+def test_other_columns_are_refused_as_ever(tmp_path: Path):
     """Only what is named is left out; a name in another case is another name."""
     source = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="Name,age,sex,wage,since")
     with pytest.raises(GateBroken, match="'Name'"):
         take_in(source, _contract(tmp_path), tmp_path)
 
 
-def test_the_place_of_another_column_is_that_of_the_file(tmp_path: Path) -> None:
+def test_the_place_of_another_column_is_that_of_the_file(tmp_path: Path):
     """Columns that are left out count: who opens the file finds the sixth column, not the fifth."""
     source = write_csv(tmp_path, *(f"x,{row},1" for row in ROWS), header="name,age,sex,wage,since,extra")
     with pytest.raises(GateBroken) as refused:
@@ -66,7 +64,7 @@ def test_the_place_of_another_column_is_that_of_the_file(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
-def test_only_what_is_read_has_to_be_utf8(tmp_path: Path, name: str) -> None:
+def test_only_what_is_read_has_to_be_utf8(tmp_path: Path, name: str):
     """As the record says it. A byte of Latin-1 is named by its line in a column that is read, and nowhere else."""
     read = "a,34,F,10.5,2021-03-01\n" * 2
     for place, (row, refused) in enumerate(((b"caf\xe9,34,F,10.5,2021-03-01\n", False), (b"a,3,\xe9,1,2\n", True))):
@@ -92,7 +90,7 @@ def test_only_what_is_read_has_to_be_utf8(tmp_path: Path, name: str) -> None:
 )
 def test_behind_a_select_a_byte_of_latin_1_is_named_in_the_same_words(
     tmp_path: Path, sex: str, types: dict[str, str] | None
-) -> None:
+):
     """As without one, by its line; and the gate says that only what the select uses has to be UTF-8."""
     where = " WHERE length(name) > 0" if types and "name" in types else ""
     select = f"SELECT age, {sex}, wage, since FROM source{where}"
@@ -111,7 +109,7 @@ def test_behind_a_select_a_byte_of_latin_1_is_named_in_the_same_words(
     assert found == [(place, str(words)) for place in range(2 if where else 1)]
 
 
-def test_a_select_says_itself_what_is_read(tmp_path: Path) -> None:
+def test_a_select_says_itself_what_is_read(tmp_path: Path):
     """It may use a column that is left out, and may not hand one on."""
     source = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="name,age,sex,wage,since")
     chosen = "SELECT * EXCLUDE (name) FROM source"
@@ -121,7 +119,7 @@ def test_a_select_says_itself_what_is_read(tmp_path: Path) -> None:
         take_in(source.model_copy(update={"select": "SELECT * FROM source"}), _contract(tmp_path), tmp_path)
 
 
-def test_one_column_can_be_read_in_two_groupings(tmp_path: Path) -> None:
+def test_one_column_can_be_read_in_two_groupings(tmp_path: Path):
     """Single years for one table, groups for another: declared both, and handed on twice by the select."""
     text = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
     text += "defaults: {nulls: category, provenance: declared}\n"
@@ -136,7 +134,7 @@ def test_one_column_can_be_read_in_two_groupings(tmp_path: Path) -> None:
     assert codes == [(17, 0, 1), (34, 1, 0), (99, 2, 2), (100, 3, 0)]
 
 
-def test_a_table_of_a_database_too(tmp_path: Path) -> None:
+def test_a_table_of_a_database_too(tmp_path: Path):
     """The columns stay where they are."""
     csv = write_csv(tmp_path, *(f"x,{row}" for row in ROWS), header="name,age,sex,wage,since")
     with duckdb.connect(str(tmp_path / "people.duckdb")) as session:
@@ -158,7 +156,7 @@ def codes(table: PrivateTable) -> tuple[list[str], list[tuple[int, ...]]]:
         return [each[0] for each in found.description or ()], found.fetchall()
 
 
-def test_lattices_stand_behind_the_codes_row_by_row(tmp_path: Path) -> None:
+def test_lattices_stand_behind_the_codes_row_by_row(tmp_path: Path):
     """34, 17, "?" and 120 years; wages of 10.5, 700, none and 12.5: clipped, in steps, plus one; 0 is missing."""
     source, contract = write_csv(tmp_path, *ROWS), make_contract(tmp_path)
     names, rows = codes(taken(source, contract, tmp_path, AGE, WAGE))
@@ -180,7 +178,7 @@ OTHERS: dict[str, tuple[ValueLattice, ...]] = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_snapshot_of_other_lattices_is_not_taken_up_and_has_another_hash(tmp_path: Path, what: str) -> None:
+def test_a_snapshot_of_other_lattices_is_not_taken_up_and_has_another_hash(tmp_path: Path, what: str):
     """Of the same source under the same contract; the snapshot is made again in its place."""
     source, contract = write_csv(tmp_path, *ROWS), make_contract(tmp_path)
     first = taken(source, contract, tmp_path, AGE, WAGE)
@@ -191,7 +189,7 @@ def test_a_snapshot_of_other_lattices_is_not_taken_up_and_has_another_hash(tmp_p
     assert taken(source, contract, tmp_path, AGE, WAGE).keyed_hash == first.keyed_hash
 
 
-def test_a_snapshot_of_the_same_lattices_is_taken_up(tmp_path: Path) -> None:
+def test_a_snapshot_of_the_same_lattices_is_taken_up(tmp_path: Path):
     source, contract = write_csv(tmp_path, *ROWS), make_contract(tmp_path)
     first = taken(source, contract, tmp_path, AGE, WAGE)
     before = first.path.stat().st_mtime_ns
@@ -199,7 +197,7 @@ def test_a_snapshot_of_the_same_lattices_is_taken_up(tmp_path: Path) -> None:
     assert (again.keyed_hash, again.path.stat().st_mtime_ns) == (first.keyed_hash, before)
 
 
-def test_a_value_that_moves_within_its_cell_changes_the_hash(tmp_path: Path) -> None:
+def test_a_value_that_moves_within_its_cell_changes_the_hash(tmp_path: Path):
     """Codes alone would be the same: a release of sums of other values is another run."""
     contract = make_contract(tmp_path)
     hashes = []
@@ -211,7 +209,7 @@ def test_a_value_that_moves_within_its_cell_changes_the_hash(tmp_path: Path) -> 
     assert hashes[0][1] != hashes[1][1]
 
 
-def test_a_fingerprint_tells_lattices_apart_and_is_as_before_without_them(tmp_path: Path) -> None:
+def test_a_fingerprint_tells_lattices_apart_and_is_as_before_without_them(tmp_path: Path):
     source = write_csv(tmp_path, *ROWS)
     found = {what: fingerprint(source, [1], KEY, lattices) for what, lattices in OTHERS.items()}
     assert len(set(found.values())) == len(OTHERS)

@@ -1,7 +1,5 @@
 """The made-up rows of the benchmarks lie in the declared domain, and the same arguments give the same file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

@@ -1,7 +1,5 @@
 """How far one privacy unit moves sums by cell, weighted or within a quota: never beyond the event's moves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -105,7 +103,7 @@ def moved(
 @pytest.mark.parametrize("rows_per_unit", [1, 2, 3])
 def test_a_unit_moves_the_numbers_by_the_moves_of_the_event_at_most(
     tmp_path: Path, adjacency: Adjacency, rows_per_unit: int
-) -> None:
+):
     """Random tables and neighbours: L1 at most k width, or 2 k width, over all numbers together; and reached."""
     relation, reached = Relation(adjacency, rows_per_unit), set()
     for handle, change, event in moved(Random(f"{adjacency} {rows_per_unit}"), tmp_path, relation, beyond=2):
@@ -122,7 +120,7 @@ def wrong(exact: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
-def test_numbers_that_count_a_row_twice_move_beyond_it(tmp_path: Path, rows_per_unit: int) -> None:
+def test_numbers_that_count_a_row_twice_move_beyond_it(tmp_path: Path, rows_per_unit: int):
     """Missing values that were not part of the width: the comparison above finds it."""
     contract, by_ids = contract_for(tmp_path, rows_per_unit, "add_remove")
     row = "41,F,61.24,2020-06-01"
@@ -135,7 +133,7 @@ def test_numbers_that_count_a_row_twice_move_beyond_it(tmp_path: Path, rows_per_
         assert np.abs(wrong(exact, width) - wrong(neighbour, width)).sum() == 2 * rows_per_unit * width
 
 
-def test_a_column_whose_missing_values_are_mapped_has_two_numbers_that_move_alike(tmp_path: Path) -> None:
+def test_a_column_whose_missing_values_are_mapped_has_two_numbers_that_move_alike(tmp_path: Path):
     """The contract maps missing values to one: then they are values, and every row hands out the width."""
     make_contract(tmp_path)
     text = (tmp_path / "people.odcs.yaml").read_text()
@@ -173,7 +171,7 @@ def quota_sums(
 @pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
-def test_a_unit_moves_sums_by_its_quota_at_most(tmp_path: Path, adjacency: Adjacency, rows_per_unit: int) -> None:
+def test_a_unit_moves_sums_by_its_quota_at_most(tmp_path: Path, adjacency: Adjacency, rows_per_unit: int):
     """Random tables and neighbours: L1 within that of the event, and reached; others' rows add what they added."""
     relation, reached = Relation(adjacency, rows_per_unit), set()
     heavy = ("150,F,10,2020-06-01", "150,M,10,2021-06-01")
@@ -186,7 +184,7 @@ def test_a_unit_moves_sums_by_its_quota_at_most(tmp_path: Path, adjacency: Adjac
     assert reached >= {(("sex", "since"), form) for form in FORMS}
 
 
-def test_a_sum_that_forgets_the_quota_moves_beyond_it(tmp_path: Path) -> None:
+def test_a_sum_that_forgets_the_quota_moves_beyond_it(tmp_path: Path):
     """Three rows of one unit, each within the clip: the comparison above finds it."""
     contract, by_ids = contract_for(tmp_path, 3, "add_remove")
     rows = {"p1": ["90,F,1,2020-06-01"] * 3, "p2": ["30,M,20,2021-06-01"]}
@@ -198,7 +196,7 @@ def test_a_sum_that_forgets_the_quota_moves_beyond_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("per_unit", ["0", "1", "94.5", "297", "1e12"])
-def test_a_grant_refuses_a_quota_that_is_none(per_unit: str) -> None:
+def test_a_grant_refuses_a_quota_that_is_none(per_unit: str):
     """No step, broken steps, or all that three rows can add."""
     form = LoneSum(AGE, Decimal(per_unit))
     handle = PrivateCellSums((), (), form, "c" * 64, "b" * 64, lambda _: np.zeros(1, dtype=np.int64))
@@ -223,7 +221,7 @@ weighted_sums = partial(sums, addends=ADDENDS, lattices=(AGE, WEIGHT), cliques=T
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_a_unit_moves_weighted_numbers_by_the_moves_of_the_event_at_most(
     tmp_path: Path, adjacency: Adjacency, rows_per_unit: int
-) -> None:
+):
     """Random tables and neighbours: L1 and L2 within those of the event, and both reached by sums and counts."""
     relation, reached = Relation(adjacency, rows_per_unit), set()
     heavy = ("0,F,1e6,2020-06-01", "150,M,1e6,2020-06-01")
@@ -237,7 +235,7 @@ def test_a_unit_moves_weighted_numbers_by_the_moves_of_the_event_at_most(
     assert reached >= {(("sex", "since"), each) for each in ADDENDS}
 
 
-def test_a_weight_that_the_price_forgets_moves_beyond_it(tmp_path: Path) -> None:
+def test_a_weight_that_the_price_forgets_moves_beyond_it(tmp_path: Path):
     """The event of the same lattice without its weight: the comparison above finds it."""
     contract, by_ids = contract_for(tmp_path, 1, "add_remove")
     rows = {"p1": ["41,F,61.24,2020-06-01"], "p2": ["30,M,20,2021-06-01"]}
@@ -257,7 +255,7 @@ def test_a_weight_that_the_price_forgets_moves_beyond_it(tmp_path: Path) -> None
     ("row", "weight"),
     [("41,F,61.24,2020-06-01", 24), ("41,F,0,2020-06-01", 0), ("41,F,,2020-06-01", 0), ("41,F,nan,2020-06-01", 0)],
 )
-def test_a_row_counts_as_often_as_its_weight_and_nowhere_without_one(tmp_path: Path, row: str, weight: int) -> None:
+def test_a_row_counts_as_often_as_its_weight_and_nowhere_without_one(tmp_path: Path, row: str, weight: int):
     """61.24 is 24 steps of 2.5. Missing weights are counted apart by the contract: such a row weighs 0."""
     contract, by_ids = contract_for(tmp_path, 1, "add_remove")
     for _, exact in weighted_sums({"p1": [row]}, contract, tmp_path / "a", by_ids):
@@ -280,7 +278,7 @@ def test_a_row_counts_as_often_as_its_weight_and_nowhere_without_one(tmp_path: P
         WeightedCount(replace(WEIGHT, step=Decimal("1e-7"))),
     ],
 )
-def test_a_grant_refuses_a_weight_that_is_none(addends: Addends) -> None:
+def test_a_grant_refuses_a_weight_that_is_none(addends: Addends):
     """From below or above 0, weighed itself, in broken steps, or of so many that sums might leave 64 bits."""
     handle = PrivateCellSums((), (), addends, "c" * 64, "b" * 64, lambda _: np.zeros(addends.parts, dtype=np.int64))
     with pytest.raises(ValueError, match="allowed"):

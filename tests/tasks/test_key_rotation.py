@@ -1,7 +1,5 @@
 """The signing key is changed, lost and stolen: what checkers with one pin or another are told of each version."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +65,7 @@ def checked(place: Workspace, key: Signer | str, recovery: Signer | None = None)
     return verify(version_of(place), public_key=pinned, terms=terms)
 
 
-def test_whoever_pinned_either_key_is_led_to_the_other(place: Workspace) -> None:
+def test_whoever_pinned_either_key_is_led_to_the_other(place: Workspace):
     """Versions before the change hold under both, and so do those after it; the report says how."""
     made = rotate_key(place)
     new = again(place).signer()
@@ -85,7 +83,7 @@ def test_whoever_pinned_either_key_is_led_to_the_other(place: Workspace) -> None
     assert not checked(place, Signer(bytes(32), OLD.verifier.name)).ok
 
 
-def test_the_ledger_holds_after_changes_of_the_key(place: Workspace) -> None:
+def test_the_ledger_holds_after_changes_of_the_key(place: Workspace):
     rotate_key(place)
     revoke_key(again(place), None)
     later = again(place)
@@ -98,7 +96,7 @@ def test_the_ledger_holds_after_changes_of_the_key(place: Workspace) -> None:
     assert [each.change.kind for each in ledger.key_changes()] == ["rotated", "revoked"]
 
 
-def test_a_key_that_was_given_up_vouches_for_no_larger_journal(place: Workspace) -> None:
+def test_a_key_that_was_given_up_vouches_for_no_larger_journal(place: Workspace):
     """Whoever finds the old key signs with it in vain: the change says how large the journal was."""
     rotate_key(place)
     prove_again(again(place), OLD)
@@ -108,7 +106,7 @@ def test_a_key_that_was_given_up_vouches_for_no_larger_journal(place: Workspace)
     assert 2 in broken(checked(place, OLD))
 
 
-def test_a_stolen_key_is_revoked_by_the_recovery_key(place: Workspace) -> None:
+def test_a_stolen_key_is_revoked_by_the_recovery_key(place: Workspace):
     """Checkers with the recovery key's pin are led on; versions count again once they are proven again."""
     recovery = Signer(bytes([9]) * 32, OLD.verifier.name)
     revoke_key(place, recovery)
@@ -122,7 +120,7 @@ def test_a_stolen_key_is_revoked_by_the_recovery_key(place: Workspace) -> None:
     assert not checked(place, OLD).ok, "without the recovery key nothing leads from the stolen key to the next"
 
 
-def test_a_thief_who_rotates_is_stopped_by_the_recovery_key(place: Workspace) -> None:
+def test_a_thief_who_rotates_is_stopped_by_the_recovery_key(place: Workspace):
     thief, recovery = Signer(bytes([7]) * 32, OLD.verifier.name), Signer(bytes([9]) * 32, OLD.verifier.name)
     revoke_key(place, recovery)
     prove_again(again(place), thief)
@@ -131,7 +129,7 @@ def test_a_thief_who_rotates_is_stopped_by_the_recovery_key(place: Workspace) ->
     assert not verify(version_of(place), public_key=OLD.public_key, terms=terms).ok
 
 
-def test_the_change_is_finished_by_the_same_command(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_change_is_finished_by_the_same_command(place: Workspace, monkeypatch: pytest.MonkeyPatch):
     """Killed after the journal, after signing.pub, or before sudare.toml: one change, one new key, all led to it."""
     for step in ("_use", "replace_signer", "write_changes"):
         with monkeypatch.context() as patch:
@@ -148,7 +146,7 @@ def test_the_change_is_finished_by_the_same_command(place: Workspace, monkeypatc
     assert (place.releases / KEYS).is_file()
 
 
-def test_a_key_from_the_environment_is_not_changed(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_from_the_environment_is_not_changed(place: Workspace, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
     with pytest.raises(WorkspaceRefused, match="unset SUDARE_SIGNING_KEY"):
         rotate_key(place)

@@ -1,7 +1,5 @@
 """The journal for the public: what lies in it, what does not, who is found out, and how an interruption ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -100,7 +98,7 @@ def grow(ledger: Ledger, times: int, name: str = "secret") -> None:
 # --- what lies there ------------------------------------------------------------------------------------------
 
 
-def test_tiles_entries_and_checkpoint_are_those_of_the_journal(ledger: Ledger, tmp_path: Path) -> None:
+def test_tiles_entries_and_checkpoint_are_those_of_the_journal(ledger: Ledger, tmp_path: Path):
     to, entries = shown(ledger, tmp_path / "public"), ledger.journal()
     head = signed_head((to / "checkpoint").read_text(encoding="utf-8"), SIGNER.public_key)
     assert head.size == len(entries)
@@ -149,7 +147,7 @@ STATUS_WORDS |= {b"sequence", b"previous", b"earlier", b"manifest", b"run_key", 
 STATUS_WORDS |= {b"sha256", b"None", b"sudare", b"commit", b"signature", b"type", key_id(SIGNER.public_key).encode()}
 
 
-def test_no_private_value_of_a_run_is_in_any_public_byte(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_no_private_value_of_a_run_is_in_any_public_byte(ledger: Ledger, folder: Path, tmp_path: Path):
     """Names of accounts and sources, amounts, salts, digests of noisy values, what auditors read: none of them."""
     public = public_bytes(shown(ledger, tmp_path / "public"))
     private = private_values(ledger, folder)
@@ -158,13 +156,13 @@ def test_no_private_value_of_a_run_is_in_any_public_byte(ledger: Ledger, folder:
     assert sorted(value for value in private - allowed if value in public) == []
 
 
-def test_a_journal_of_entries_in_the_clear_would_be_found(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_a_journal_of_entries_in_the_clear_would_be_found(ledger: Ledger, folder: Path, tmp_path: Path):
     """The wrong twin: the same search over what is not salted finds hundreds of values."""
     public = b"".join(json.dumps(entry.to_json()).encode() for entry in ledger.journal())
     assert sum(value in public for value in private_values(ledger, folder)) > 50
 
 
-def test_all_times_are_cut_to_the_hour(ledger: Ledger, tmp_path: Path) -> None:
+def test_all_times_are_cut_to_the_hour(ledger: Ledger, tmp_path: Path):
     to = shown(ledger, tmp_path / "public")
     assert {path.stat().st_mtime % 3600 for path in (to, *to.rglob("*"))} == {0.0}, "folders too"
     assert b"06:59" not in public_bytes(to)
@@ -175,7 +173,7 @@ def test_all_times_are_cut_to_the_hour(ledger: Ledger, tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_a_journal_that_grew_past_full_tiles_keeps_what_never_changes(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_journal_that_grew_past_full_tiles_keeps_what_never_changes(ledger: Ledger, tmp_path: Path):
     to = shown(ledger, tmp_path / "public")
     grow(ledger, 300)
     shown(ledger, to)
@@ -191,7 +189,7 @@ def test_a_journal_that_grew_past_full_tiles_keeps_what_never_changes(ledger: Le
 @pytest.mark.services
 def test_a_cut_tile_is_written_again_and_an_interrupted_publication_is_finished(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     to = shown(ledger, tmp_path / "public")
     before = (to / "checkpoint").read_bytes()
     grow(ledger, 3)
@@ -217,7 +215,7 @@ def test_a_cut_tile_is_written_again_and_an_interrupted_publication_is_finished(
     assert watched(to, tmp_path / "memory")[0] == 0
 
 
-def test_a_folder_of_another_journal_is_refused_and_left_as_it_is(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_folder_of_another_journal_is_refused_and_left_as_it_is(ledger: Ledger, tmp_path: Path):
     to = shown(ledger, tmp_path / "public", signer=Signer(bytes(32)))
     files = {path: path.read_bytes() for path in to.rglob("*") if path.is_file()}
     with pytest.raises(JournalFolderRefused, match=r"found: +a checkpoint of sudare/"):
@@ -225,9 +223,7 @@ def test_a_folder_of_another_journal_is_refused_and_left_as_it_is(ledger: Ledger
     assert {path: path.read_bytes() for path in to.rglob("*") if path.is_file()} == files
 
 
-def test_a_ledger_that_was_restored_from_an_older_copy_is_refused(
-    ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+def test_a_ledger_that_was_restored_from_an_older_copy_is_refused(ledger: Ledger, folder: Path, tmp_path: Path):
     older = tmp_path / "older"
     shutil.copytree(folder, older, symlinks=True)
     grow(ledger, 2)
@@ -246,7 +242,7 @@ def test_a_ledger_that_was_restored_from_an_older_copy_is_refused(
 
 def test_a_version_that_stands_passes_and_an_older_one_is_told_what_supersedes_it(
     ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+):
     to = shown(ledger, tmp_path / "public", now=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     for number in (1, 2):
         report = checked(folder, number, to)
@@ -256,7 +252,7 @@ def test_a_version_that_stands_passes_and_an_older_one_is_told_what_supersedes_i
 
 
 @pytest.mark.services
-def test_an_answer_over_http_takes_one_request(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_an_answer_over_http_takes_one_request(ledger: Ledger, folder: Path, tmp_path: Path):
     to, asked = shown(ledger, tmp_path / "public"), list[str]()
 
     class Served(SimpleHTTPRequestHandler):
@@ -280,9 +276,7 @@ def test_an_answer_over_http_takes_one_request(ledger: Ledger, folder: Path, tmp
     assert (field, "refused" in found) == ("the journal", True)
 
 
-def test_a_withdrawn_version_fails_with_its_reason_and_the_other_does_not(
-    ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+def test_a_withdrawn_version_fails_with_its_reason_the_other_does_not(ledger: Ledger, folder: Path, tmp_path: Path):
     ledger.withdraw("town", 2, reason="wrong reference year")
     to = shown(ledger, tmp_path / "public")
     report = checked(folder, 2, to)
@@ -292,9 +286,7 @@ def test_a_withdrawn_version_fails_with_its_reason_and_the_other_does_not(
     assert checked(folder, 1, to).ok
 
 
-def test_an_old_answer_and_a_rewritten_past_and_another_key_are_found(
-    ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+def test_an_old_answer_and_a_rewritten_past_and_another_key_are_found(ledger: Ledger, folder: Path, tmp_path: Path):
     """A mirror that serves an answer from before, an answer of another journal, one of another key."""
     assert outcome(folder, 1, shown(ledger, tmp_path / "other", signer=Signer(bytes(32))))[0] == "signatures, keyid"
     other = tmp_path / "elsewhere"
@@ -308,7 +300,7 @@ def test_an_old_answer_and_a_rewritten_past_and_another_key_are_found(
 
 
 @pytest.mark.parametrize("what", ["missing", "cut", "garbage", "edited"])
-def test_an_answer_that_is_none_is_told_in_one_line(ledger: Ledger, folder: Path, tmp_path: Path, what: str) -> None:
+def test_an_answer_that_is_none_is_told_in_one_line(ledger: Ledger, folder: Path, tmp_path: Path, what: str):
     to = shown(ledger, tmp_path / "public")
     status = to / "status" / "town.json"
     if what == "missing":
@@ -326,13 +318,13 @@ def test_an_answer_that_is_none_is_told_in_one_line(ledger: Ledger, folder: Path
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/journal", "ftp://host/journal"])
-def test_an_address_of_another_kind_is_told_what_to_write(folder: Path, address: str) -> None:
+def test_an_address_of_another_kind_is_told_what_to_write(folder: Path, address: str):
     field, found = outcome(folder, 1, address)
     assert field == "the journal"
     assert "write http(s)://..., or the path of a folder" in found
 
 
-def test_a_pipe_in_the_place_of_the_answer_is_not_waited_on(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_the_answer_is_not_waited_on(ledger: Ledger, folder: Path, tmp_path: Path):
     to = shown(ledger, tmp_path / "public")
     (to / "status" / "town.json").unlink()
     os.mkfifo(to / "status" / "town.json")
@@ -341,7 +333,7 @@ def test_a_pipe_in_the_place_of_the_answer_is_not_waited_on(ledger: Ledger, fold
 
 def test_a_clock_that_is_an_hour_off_does_no_harm_and_one_of_days_is_told(
     ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+):
     now = datetime.now(UTC)
     ahead = (now + timedelta(days=365)).strftime("%Y-%m-%dT%H:%M:%SZ")
     soon = datetime.fromtimestamp(now.timestamp() + 3600, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -360,7 +352,7 @@ def changed(ledger: Ledger, kind: str, *signers: Signer) -> None:
 
 def test_a_rotated_key_s_answer_is_believed_by_whoever_pinned_the_one_before(
     ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+):
     """The answer brings the signed change along; the folder goes on under the next key."""
     to = shown(ledger, tmp_path / "public")
     changed(ledger, "rotated", SIGNER, NEXT)
@@ -370,14 +362,14 @@ def test_a_rotated_key_s_answer_is_believed_by_whoever_pinned_the_one_before(
     assert outcome(folder, 2, shown(ledger, to, signer=unknown))[0] == "signatures, keyid"
 
 
-def test_an_answer_by_a_key_that_was_given_up_is_found(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_an_answer_by_a_key_that_was_given_up_is_found(ledger: Ledger, folder: Path, tmp_path: Path):
     """Who has the old key could leave out what was withdrawn since; the journal had fewer entries in its time."""
     changed(ledger, "rotated", SIGNER, NEXT)
     fields = {finding.field for finding in checked(folder, 2, shown(ledger, tmp_path / "public")).findings}
     assert f"key {key_id(SIGNER.public_key)}" in fields
 
 
-def test_an_answer_about_another_release_is_found(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_an_answer_about_another_release_is_found(ledger: Ledger, folder: Path, tmp_path: Path):
     to = shown(ledger, tmp_path / "public")
     [path] = (to / "status").glob("*.json")
     _, status, _ = read_status(path.read_bytes(), where="status")
@@ -394,7 +386,7 @@ def test_an_answer_about_another_release_is_found(ledger: Ledger, folder: Path, 
     assert "release" in {finding.field for finding in checked(folder, 2, to).findings}
 
 
-def test_a_key_that_was_revoked_since_is_told_to_whoever_asks(ledger: Ledger, folder: Path, tmp_path: Path) -> None:
+def test_a_key_that_was_revoked_since_is_told_to_whoever_asks(ledger: Ledger, folder: Path, tmp_path: Path):
     changed(ledger, "revoked", SIGNER, NEXT)
     fields = {
         finding.field for finding in checked(folder, 2, shown(ledger, tmp_path / "public", signer=NEXT)).findings
@@ -405,13 +397,13 @@ def test_a_key_that_was_revoked_since_is_told_to_whoever_asks(ledger: Ledger, fo
 # --- the monitor of the examples ------------------------------------------------------------------------------
 
 
-def test_the_monitor_has_at_most_sixty_lines() -> None:
+def test_the_monitor_has_at_most_sixty_lines():
     """Blank lines aside."""
     assert len([line for line in MONITOR.read_text(encoding="utf-8").splitlines() if line.strip()]) <= 60
 
 
 @pytest.mark.services
-def test_the_monitor_follows_a_journal_that_grows(ledger: Ledger, tmp_path: Path) -> None:
+def test_the_monitor_follows_a_journal_that_grows(ledger: Ledger, tmp_path: Path):
     to, memory = shown(ledger, tmp_path / "public"), tmp_path / "memory"
     assert watched(to, memory)[0] == 0
     grow(ledger, 260)
@@ -422,9 +414,7 @@ def test_the_monitor_follows_a_journal_that_grows(ledger: Ledger, tmp_path: Path
 
 
 @pytest.mark.services
-def test_the_monitor_finds_a_rewritten_past_a_fork_and_a_missing_entry(
-    ledger: Ledger, folder: Path, tmp_path: Path
-) -> None:
+def test_the_monitor_finds_a_rewritten_past_a_fork_and_a_missing_entry(ledger: Ledger, folder: Path, tmp_path: Path):
     older = tmp_path / "older"
     shutil.copytree(folder, older, symlinks=True)
     to, memory = shown(ledger, tmp_path / "public"), tmp_path / "memory"
@@ -442,7 +432,7 @@ def test_the_monitor_finds_a_rewritten_past_a_fork_and_a_missing_entry(
 
 @pytest.mark.services
 @pytest.mark.parametrize("spoil", ["entry", "cut", "gone", "hash", "status"])
-def test_the_monitor_finds_what_was_changed_cut_or_left_out(ledger: Ledger, tmp_path: Path, spoil: str) -> None:
+def test_the_monitor_finds_what_was_changed_cut_or_left_out(ledger: Ledger, tmp_path: Path, spoil: str):
     ledger.withdraw("town", 1, reason="a test")
     to = shown(ledger, tmp_path / "public")
     size = signed_head((to / "checkpoint").read_text(encoding="utf-8"), SIGNER.public_key).size

@@ -1,7 +1,5 @@
 """Domains proposed from public rows: only with a reason, which stands in the contract, and never over a codebook."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,7 +27,7 @@ ROWS = pa.table(
 )
 
 
-def test_values_bounds_and_bins_are_proposed_and_the_reason_is_the_provenance(tmp_path: Path) -> None:
+def test_values_bounds_and_bins_are_proposed_and_the_reason_is_the_provenance(tmp_path: Path):
     """Round bins of numbers, few numbers as codes, years around days, texts like addresses left out."""
     pq.write_table(ROWS, tmp_path / "people.parquet")
     drafted = draft_contract(tmp_path / "people.parquet", public_because=REASON)
@@ -57,7 +55,7 @@ def test_values_bounds_and_bins_are_proposed_and_the_reason_is_the_provenance(tm
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_rows_of_a_csv_file_are_read_as_texts(tmp_path: Path, delimiter: str) -> None:
+def test_rows_of_a_csv_file_are_read_as_texts(tmp_path: Path, delimiter: str):
     """Codes keep their zeros; quoted line ends are within a field."""
     lines = [["code", "age", "note"], ["01", "5", '"a\nb"'], ["02", "9000", "c"]]
     path = write(tmp_path, "rows.csv", "\n".join(delimiter.join(cells) for cells in lines) + "\n")
@@ -66,7 +64,7 @@ def test_rows_of_a_csv_file_are_read_as_texts(tmp_path: Path, delimiter: str) ->
     assert "\n  age: [5, 9000]\n" in text
 
 
-def test_a_codebook_wins_and_what_the_rows_hold_beyond_it_is_told(tmp_path: Path) -> None:
+def test_a_codebook_wins_and_what_the_rows_hold_beyond_it_is_told(tmp_path: Path):
     """A value that the codebook does not list leaves the column open; bounds get bins; the rest is proposed."""
     path = write(tmp_path, "book.csv", "column,values\nsex,1=male\nage,0..119\nvote,Y; N\n")
     drafted = draft_contract(ROWS, path, public_because=REASON)
@@ -82,14 +80,14 @@ def test_a_codebook_wins_and_what_the_rows_hold_beyond_it_is_told(tmp_path: Path
 
 
 @pytest.mark.parametrize("reason", ["", "public", "it is public\u202e data", "yes it"])
-def test_rows_are_not_read_without_a_reason_that_says_something(tmp_path: Path, reason: str) -> None:
+def test_rows_are_not_read_without_a_reason_that_says_something(tmp_path: Path, reason: str):
     """The sentence is published as the provenance of every domain."""
     with pytest.raises(DraftRefused, match="--public-because") as refused:
         draft_contract(ROWS, public_because=reason)
     assert "write a sentence" in refused.value.findings[0].remedy
 
 
-def test_what_has_no_rows_is_refused(tmp_path: Path) -> None:
+def test_what_has_no_rows_is_refused(tmp_path: Path):
     """A schema, a codebook, a database; a file that is broken or not there."""
     book = write(tmp_path, "book.csv", "column,values\na,1\n")
     for source, codebook in ((ROWS.schema, None), (None, book)):
@@ -99,7 +97,7 @@ def test_what_has_no_rows_is_refused(tmp_path: Path) -> None:
         draft_contract(write(tmp_path, "rows.csv", "a,b\n1\n"), public_because=REASON)
 
 
-def test_without_the_reason_two_tables_with_other_rows_get_the_same_draft(tmp_path: Path) -> None:
+def test_without_the_reason_two_tables_with_other_rows_get_the_same_draft(tmp_path: Path):
     """The same schema, other rows: not a byte of the draft differs."""
     one = write(tmp_path, "one.csv", "age,town\n17,Ulm\n")
     (tmp_path / "two").mkdir()

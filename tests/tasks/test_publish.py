@@ -1,7 +1,5 @@
 """Publication: a version that would not verify is never entered or seen, and its run goes on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -53,7 +51,7 @@ def forge_count(staging: Path) -> None:
 @pytest.mark.parametrize(("bug", "rule"), [(forge_claim, "7"), (forge_count, "9")])
 def test_a_version_that_would_not_verify_is_not_published_and_its_run_goes_on(
     tmp_path: Path, bug: Callable[[Path], None], rule: str
-) -> None:
+):
     """Checked in staging, signed and all: the journal has no publication, readers see nothing, no draw is lost."""
     scenario, signer = first(), Signer(SEED)
     scenario.seeded = False
@@ -85,7 +83,7 @@ def test_a_version_that_would_not_verify_is_not_published_and_its_run_goes_on(
     assert [each["entry"]["body"]["sha256"] for each in proof["entries"] if "sha256" in each["entry"]["body"]] == kept
 
 
-def test_a_version_that_was_charged_after_the_clock_was_corrected_verifies(tmp_path: Path) -> None:
+def test_a_version_that_was_charged_after_the_clock_was_corrected_verifies(tmp_path: Path):
     """Its proof has the entry that corrects the clock: without it the account would be younger than the charge."""
     version = publish_version(ClockSet(**vars(first())), tmp_path)
     found = version.verify()

@@ -1,7 +1,5 @@
 """LATEST.note: rollback, freeze, a clock an hour off and two faces are found out, each in words."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -42,13 +40,13 @@ def told(version: CheckedVersion, now: datetime = NOW, pins: Path | None = None)
     return [(finding.field, finding.remedy) for finding in found]
 
 
-def test_the_newest_version_holds_while_the_note_is_good(version: CheckedVersion) -> None:
+def test_the_newest_version_holds_while_the_note_is_good(version: CheckedVersion):
     """An hour is allowed on either side: clocks differ, and one that is an hour off finds nothing."""
     for now in (NOW, NOW - timedelta(minutes=90), datetime(2026, 12, 2, 13, 0, tzinfo=UTC)):
         assert told(version, now) == []
 
 
-def test_the_key_that_signs_now_is_believed_and_one_that_was_given_up_is_not(version: CheckedVersion) -> None:
+def test_the_key_that_signs_now_is_believed_and_one_that_was_given_up_is_not(version: CheckedVersion):
     """After a change the new key signs the note beside versions of the old one; a thief has the old one alone."""
     successor = Signer(bytes([9]) * 32, SIGNER.verifier.name)
     old = TrustedKey(SIGNER.public_key, 40, "2026-11-25T11:00:00Z", "")
@@ -63,7 +61,7 @@ def test_the_key_that_signs_now_is_believed_and_one_that_was_given_up_is_not(ver
     assert fields() == []
 
 
-def test_a_note_that_is_too_old_or_of_tomorrow_is_found(version: CheckedVersion) -> None:
+def test_a_note_that_is_too_old_or_of_tomorrow_is_found(version: CheckedVersion):
     """Freeze: whoever keeps newer notes back is found once the last one is too old."""
     [(field, remedy)] = told(version, datetime(2026, 12, 2, 13, 1, tzinfo=UTC))
     assert (field, "newer ones are kept from you" in remedy) == ("until", True)
@@ -84,12 +82,12 @@ def test_a_note_that_is_too_old_or_of_tomorrow_is_found(version: CheckedVersion)
 )
 def test_another_state_than_the_version_s_is_found(
     version: CheckedVersion, tmp_path: Path, change: dict[str, object], field: str
-) -> None:
+):
     write(tmp_path, replace(SAID, **change))  # type: ignore[arg-type]
     assert [each for each, _ in told(version)] == [field]
 
 
-def test_an_older_state_than_was_seen_before_is_found(version: CheckedVersion, tmp_path: Path) -> None:
+def test_an_older_state_than_was_seen_before_is_found(version: CheckedVersion, tmp_path: Path):
     """Rollback: all of it is signed and not too old, and this checker has seen more."""
     pins = tmp_path / "pins"
     old = replace(SAID, size=50, made="2026-11-25T11:00:00Z")
@@ -126,7 +124,7 @@ SOUND = '{"size": 5, "version": 1, "made": "2026-11-25T11:00:00Z"}'
 )
 def test_a_damaged_memory_is_named_and_the_publisher_is_not_blamed(
     version: CheckedVersion, tmp_path: Path, content: str
-) -> None:
+):
     """What the checker remembers is its own file: nothing is read from it, and nothing is written over it."""
     seen = tmp_path / "pins" / "seen.json"
     assert told(version, pins=seen.parent) == []
@@ -141,7 +139,7 @@ def test_a_damaged_memory_is_named_and_the_publisher_is_not_blamed(
     assert told(version, pins=seen.parent) == []
 
 
-def test_a_note_of_another_key_or_form_or_none_is_found(version: CheckedVersion, tmp_path: Path) -> None:
+def test_a_note_of_another_key_or_form_or_none_is_found(version: CheckedVersion, tmp_path: Path):
     write(tmp_path, SAID, Signer(bytes(32)))
     assert [each for each, _ in told(version)] == ["signature"]
     note = tmp_path / "town" / LATEST_NOTE
@@ -157,12 +155,12 @@ def test_a_note_of_another_key_or_form_or_none_is_found(version: CheckedVersion,
     ("old", "new"),
     [("\n3\n", "\n03\n"), ("sudare-latest/1", "sudare-latest/2"), ("a" * 64, "A" * 64), (":00:00Z", ":30:00Z")],
 )
-def test_a_note_is_read_strictly(old: str, new: str) -> None:
+def test_a_note_is_read_strictly(old: str, new: str):
     with pytest.raises(MalformedNote, match="newest version"):
         read_latest(SIGNER.note(SAID.text).to_bytes().replace(old.encode(), new.encode()))
 
 
-def test_a_published_release_is_the_newest_by_its_note(worlds: Worlds, tmp_path: Path) -> None:
+def test_a_published_release_is_the_newest_by_its_note(worlds: Worlds, tmp_path: Path):
     """From the ledger to the rule: the note that a workspace writes holds for the version that it published."""
     version = worlds.published(first())
     release = version.folder.parent.name

@@ -1,7 +1,5 @@
 """The files of a version: tables that agree with what was drawn, a record, a page, and nothing private."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -46,8 +44,6 @@ def stated(path: Path) -> FileStatement:
 
 
 class Reported:
-    """A run and the files that were written for it."""
-
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self.facts: RunFacts = scenario.run(folder / "run")
         self.folder, self.auditors = folder / "version", AuditorRecords(folder / "records", Signer(SEED))
@@ -97,7 +93,7 @@ def wide(sizes: list[int], cliques: str) -> Scenario:
 
 
 @pytest.mark.long
-def test_the_data_are_the_refined_tables_in_row_major_order(reported: Reported) -> None:
+def test_the_data_are_the_refined_tables_in_row_major_order(reported: Reported):
     """Every cell of the declared domain has a row with its labels and its refined count."""
     for table in reported.facts.tables:
         read = pq.read_table(reported.folder / f"data/{table.name}.parquet")
@@ -112,7 +108,7 @@ def test_the_data_are_the_refined_tables_in_row_major_order(reported: Reported) 
             assert read[name].to_pylist() == [known[code] for code in codes]
 
 
-def test_the_measurements_are_the_draws_with_their_noise(reported: Reported) -> None:
+def test_the_measurements_are_the_draws_with_their_noise(reported: Reported):
     """Noisy counts as drawn; variance and interval are those of the declared noise."""
     facts = reported.facts
     drawn = [(table.name, table.measurement) for table in facts.tables]
@@ -128,14 +124,14 @@ def test_the_measurements_are_the_draws_with_their_noise(reported: Reported) -> 
         assert (read["structural_zero"].to_numpy() == impossible).all()
 
 
-def test_the_total_is_one_row_where_one_was_drawn(reported: Reported) -> None:
+def test_the_total_is_one_row_where_one_was_drawn(reported: Reported):
     path = reported.folder / "measurements" / "total.parquet"
     assert path.exists() == (reported.facts.total is not None)
     if path.exists():
         assert pq.read_table(path).num_rows == 1
 
 
-def test_parquet_says_where_it_comes_from_and_keeps_labels_as_dictionaries(reported: Reported) -> None:
+def test_parquet_says_where_it_comes_from_and_keeps_labels_as_dictionaries(reported: Reported):
     """Label columns are dictionary-encoded strings, zstd-compressed; the file names release, version and digests."""
     for path in reported.folder.rglob("*.parquet"):
         file = pq.ParquetFile(path)
@@ -150,7 +146,7 @@ def test_parquet_says_where_it_comes_from_and_keeps_labels_as_dictionaries(repor
         assert file.metadata.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_csv_has_the_same_rows(guild: Reported) -> None:
+def test_csv_has_the_same_rows(guild: Reported):
     for table in guild.facts.tables:
         parquet = pl.read_parquet(guild.folder / f"data/{table.name}.parquet")
         csv = pl.read_csv(
@@ -160,7 +156,7 @@ def test_csv_has_the_same_rows(guild: Reported) -> None:
     assert not list((guild.folder / "measurements").glob("*.csv"))
 
 
-def test_tables_written_in_pieces_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_written_in_pieces_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Where one piece ends and the next begins makes no difference, in Parquet and in CSV."""
     facts = second().run(tmp_path / "run")
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
@@ -176,7 +172,7 @@ def test_tables_written_in_pieces_are_whole(tmp_path: Path, monkeypatch: pytest.
             assert read(whole / name).equals(read(pieces / name))
 
 
-def test_a_column_named_like_a_value_is_refused(tmp_path: Path) -> None:
+def test_a_column_named_like_a_value_is_refused(tmp_path: Path):
     scenario = wide([3], "[[c0]]")
     scenario.contract = scenario.contract.replace("name: c0", "name: count")
     scenario.spec = scenario.spec.replace("c0", "count")
@@ -185,7 +181,7 @@ def test_a_column_named_like_a_value_is_refused(tmp_path: Path) -> None:
         tidy.write_data(facts.tables[0], facts.contract, tmp_path, marks={}, publish=facts.spec.publish)
 
 
-def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -> None:
+def test_the_release_can_be_made_again_from_what_is_public(reported: Reported):
     """Contract, totals and λ in the record, and the published noisy counts, give the published tables."""
     replay = reported.record["replay"]
     contract = Contract.model_validate(replay["contract"])
@@ -225,7 +221,7 @@ def test_the_release_can_be_made_again_from_what_is_public(reported: Reported) -
         assert hashlib.sha256(noisy.astype("<i8").tobytes()).hexdigest() == digests[f"table:{table.name}"]
 
 
-def test_croissant_describes_every_data_file(reported: Reported) -> None:
+def test_croissant_describes_every_data_file(reported: Reported):
     """Digest and size of each file, and a record set with its columns for each Parquet file."""
     described = json.loads((reported.folder / "croissant.json").read_bytes())
     assert described["conformsTo"] == "http://mlcommons.org/croissant/1.1"
@@ -246,7 +242,7 @@ def test_croissant_describes_every_data_file(reported: Reported) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_names_that_are_no_addresses_are_kept_out_of_links_and_ids(tmp_path: Path) -> None:
+def test_names_that_are_no_addresses_are_kept_out_of_links_and_ids(tmp_path: Path):
     """A table's name with spaces and signs: the files have it, Croissant numbers it, the page escapes it."""
     scenario = wide([3, 4], "[{columns: [c0, c1], name: 'my table, é=1'}]")
     scenario.contract = scenario.contract.replace("name: c0", "name: first column")
@@ -262,7 +258,7 @@ def test_names_that_are_no_addresses_are_kept_out_of_links_and_ids(tmp_path: Pat
     assert {"data/my table, é=1.parquet", "measurements/my table, é=1.parquet"} <= links
 
 
-def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
+def test_only_the_owner_reads_the_auditors_record(reported: Reported):
     """record.auditor.json has mode 0600, also when it is written again, and lies outside of the version."""
     release = reported.record["release"]
     path = reported.auditors.folder / release / f"v{reported.record['version']}" / "record.auditor.json"
@@ -279,7 +275,7 @@ def test_only_the_owner_reads_the_auditors_record(reported: Reported) -> None:
     assert "record.auditor.json" not in reported.files()
 
 
-def test_nothing_private_is_published(reported: Reported) -> None:
+def test_nothing_private_is_published(reported: Reported):
     """No path of the source or the spec, no exact time, no outcome of a check that is no gate, in any file."""
     facts = reported.facts
     secrets = [str(facts.spec.source.path), str(facts.spec.path.parent), facts.started, facts.finished, '"passed"']
@@ -288,7 +284,7 @@ def test_nothing_private_is_published(reported: Reported) -> None:
             assert secret.encode() not in content, f"{secret} in {name}"
 
 
-def test_the_same_run_gives_the_same_files(reported: Reported, tmp_path: Path) -> None:
+def test_the_same_run_gives_the_same_files(reported: Reported, tmp_path: Path):
     """A run that resumes writes the same bytes again."""
     report(reported.facts, folder=tmp_path, auditors=reported.auditors)
     for name, content in reported.files().items():
@@ -332,7 +328,7 @@ def read_page(page: str) -> Tags:
     return tags
 
 
-def test_the_page_is_one_file_without_script_or_request(reported: Reported) -> None:
+def test_the_page_is_one_file_without_script_or_request(reported: Reported):
     """No script, no event handler, no address outside of the folder, well nested, and small."""
     tags = read_page(reported.page)
     assert not tags.tags & {"script", "iframe", "object", "embed", "link", "form", "base"}
@@ -348,7 +344,7 @@ def test_the_page_is_one_file_without_script_or_request(reported: Reported) -> N
     assert len(reported.page.encode()) < LARGEST_PAGE
 
 
-def test_the_page_can_be_read_by_everybody(reported: Reported) -> None:
+def test_the_page_can_be_read_by_everybody(reported: Reported):
     """Language, viewport, headings, captions, scopes, labelled charts, and both colour schemes."""
     page, tags = reported.page, read_page(reported.page)
     assert '<html lang="en">' in page
@@ -364,7 +360,7 @@ def test_the_page_can_be_read_by_everybody(reported: Reported) -> None:
         assert labelled or 'x="' in opening
 
 
-def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: Reported) -> None:
+def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: Reported):
     """The page says in words what the record says in fields."""
     told = guild.told.values
     assert f"{told['guarantee.odds_factor']}&nbsp;:&nbsp;1" in guild.page
@@ -379,7 +375,7 @@ def test_the_page_tells_the_guarantee_the_cost_and_what_is_not_protected(guild: 
     assert guild.page.count("not available") > len(gaps) > 0
 
 
-def test_the_first_screens_say_one_loss_and_the_share_of_the_budget_that_is_used(reported: Reported) -> None:
+def test_the_first_screens_say_one_loss_and_the_share_of_the_budget_that_is_used(reported: Reported):
     """The claim is the only ε; what still fits and the units of the account's calculus are folded, or come last."""
     fits, values = fitting(reported.facts.account), reported.told.values
     unit = loss_unit(values)
@@ -406,7 +402,7 @@ def test_the_first_screens_say_one_loss_and_the_share_of_the_budget_that_is_used
     assert "with Laplace noise" not in label
 
 
-def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:
+def test_text_of_contract_and_spec_is_escaped(tmp_path: Path):
     """Markup in names, labels, descriptions and references stays text."""
     attack = "<script>alert(1)</script>"
     scenario = first()
@@ -430,7 +426,7 @@ def test_text_of_contract_and_spec_is_escaped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sizes", [[500, 400], [100, 50, 40]])
-def test_the_page_of_a_large_table_is_small(tmp_path: Path, sizes: list[int]) -> None:
+def test_the_page_of_a_large_table_is_small(tmp_path: Path, sizes: list[int]):
     """200,000 cells: the page shows the largest, all by rank, and how many have which size."""
     cliques = "[[" + ", ".join(f"c{place}" for place in range(len(sizes))) + "]]"
     reported = Reported(wide(sizes, cliques), tmp_path)
@@ -443,7 +439,7 @@ def test_the_page_of_a_large_table_is_small(tmp_path: Path, sizes: list[int]) ->
 
 
 @pytest.mark.long
-def test_the_page_of_many_tables_stays_readable(tmp_path: Path) -> None:
+def test_the_page_of_many_tables_stays_readable(tmp_path: Path):
     """40 tables: each is there, by its numbers alone."""
     cliques = ", ".join(f"[c{a}, c{b}]" for a in range(10) for b in range(a))[:-1] + "]"
     reported = Reported(wide([9] * 10, f"[{cliques}]"), tmp_path)
@@ -452,7 +448,7 @@ def test_the_page_of_many_tables_stays_readable(tmp_path: Path) -> None:
     assert reported.page.count('<article class="table annex"') == 45
 
 
-def test_the_page_shows_the_other_accounts_that_were_charged(guild: Reported) -> None:
+def test_the_page_shows_the_other_accounts_that_were_charged(guild: Reported):
     """The account for the people's lifetime stands beside the one that the spec names, with what it has left."""
     assert "guild-2020/lifetime" in guild.page
     assert "charged to them too" in guild.page

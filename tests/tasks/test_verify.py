@@ -1,7 +1,5 @@
 """Verify, from outside: what is untouched passes, and whatever was changed is caught and named."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -25,7 +23,7 @@ from tests.worlds.versions import Version, broken, caught, named
 
 
 @pytest.mark.parametrize("name", ["town", "guild", "extract", "chosen"])
-def test_an_untouched_version_passes_every_rule(versions: dict[str, Version], name: str) -> None:
+def test_an_untouched_version_passes_every_rule(versions: dict[str, Version], name: str):
     report = verify(versions[name].folder, public_key=versions[name].key)
     assert report.findings == ()
     assert [(check.rule, check.name) for check in report.checks] == [(rule.number, rule.name) for rule in RULES]
@@ -33,21 +31,21 @@ def test_an_untouched_version_passes_every_rule(versions: dict[str, Version], na
     assert (report.release, report.version) == (versions[name].folder.parent.name, 2 if name == "guild" else 1)
 
 
-def test_a_version_passes_wherever_it_was_copied_to_and_through_the_latest_link(guild: Version) -> None:
+def test_a_version_passes_wherever_it_was_copied_to_and_through_the_latest_link(guild: Version):
     assert guild.verify().ok
     link = guild.folder.parent / "latest"
     link.symlink_to("v")
     assert verify(link, public_key=guild.key).ok
 
 
-def test_the_report_is_json_and_says_what_it_cannot_tell(guild: Version) -> None:
+def test_the_report_is_json_and_says_what_it_cannot_tell(guild: Version):
     report = guild.verify().to_json()
     assert report["ok"]
     assert canonical_json(report)
     assert any("noise" in line and "cannot be replayed" in line for line in report["cannot_tell"])
 
 
-def test_the_manual_lists_the_rules_and_the_limits_as_the_report_does() -> None:
+def test_the_manual_lists_the_rules_and_the_limits_as_the_report_does():
     manual = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
     for rule in ALL_RULES:
         assert f"\n### {rule.number}. {rule.name}\n" in manual
@@ -58,7 +56,7 @@ def test_the_manual_lists_the_rules_and_the_limits_as_the_report_does() -> None:
 
 
 @pytest.mark.long
-def test_a_missing_file_is_named(spoilt: Version) -> None:
+def test_a_missing_file_is_named(spoilt: Version):
     for name in spoilt.files:
         hidden = spoilt.folder.parent / "hidden"
         (spoilt.folder / name).rename(hidden)
@@ -69,20 +67,20 @@ def test_a_missing_file_is_named(spoilt: Version) -> None:
 
 
 @pytest.mark.parametrize("name", ["data/more.parquet", "note.txt", ".hidden", "data/.hidden", "record.json~"])
-def test_a_file_too_much_is_named(guild: Version, name: str) -> None:
+def test_a_file_too_much_is_named(guild: Version, name: str):
     (guild.folder / name).write_bytes(b"x")
     report = guild.verify()
     assert (broken(report), named(report)) == ({1}, {name})
 
 
-def test_a_folder_too_much_is_named_and_not_entered(guild: Version) -> None:
+def test_a_folder_too_much_is_named_and_not_entered(guild: Version):
     (guild.folder / "more" / "deep").mkdir(parents=True)
     (guild.folder / "data" / "empty").mkdir()
     report = guild.verify()
     assert (broken(report), named(report)) == ({1}, {"more", "data/empty"})
 
 
-def test_swapped_and_renamed_files_are_named(guild: Version) -> None:
+def test_swapped_and_renamed_files_are_named(guild: Version):
     data = guild.folder / "data"
     (data / "pay.parquet").rename(data / "x")
     (data / "hired.parquet").rename(data / "pay.parquet")
@@ -95,7 +93,7 @@ def test_swapped_and_renamed_files_are_named(guild: Version) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
-def test_something_else_in_the_place_of_a_file_is_named(spoilt: Version, kind: str) -> None:
+def test_something_else_in_the_place_of_a_file_is_named(spoilt: Version, kind: str):
     for name in spoilt.files:
         path, kept = spoilt.folder / name, spoilt.folder.parent / "kept"
         path.rename(kept)
@@ -113,20 +111,20 @@ def test_something_else_in_the_place_of_a_file_is_named(spoilt: Version, kind: s
         assert not report.ok
 
 
-def test_a_linked_data_folder_is_not_followed(guild: Version) -> None:
+def test_a_linked_data_folder_is_not_followed(guild: Version):
     (guild.folder / "data").rename(guild.folder.parent / "data")
     (guild.folder / "data").symlink_to(guild.folder.parent / "data")
     assert {"data", "data/pay.parquet"} <= named(guild.verify())
 
 
-def test_nothing_that_a_file_says_reaches_a_terminal_unescaped(guild: Version) -> None:
+def test_nothing_that_a_file_says_reaches_a_terminal_unescaped(guild: Version):
     strange = {"\x1b[2J\n": {"sha256": "\x1b[31m", "bytes": 1}}
     sign_manifest(guild.folder, guild.signer, lambda m: m["files"].update(strange))
     (guild.folder / "data" / "\x1b[1m").write_bytes(b"")
     assert all(part.isprintable() for finding in guild.verify().findings for part in vars(finding).values())
 
 
-def test_names_in_the_manifest_never_lead_out_of_the_folder(guild: Version) -> None:
+def test_names_in_the_manifest_never_lead_out_of_the_folder(guild: Version):
     (guild.folder.parent / "secret").write_bytes(b"x")
 
     def lead_out(manifest: dict[str, object]) -> None:
@@ -142,7 +140,7 @@ def test_names_in_the_manifest_never_lead_out_of_the_folder(guild: Version) -> N
     assert not {finding.where for finding in report.checks[2].findings} & {"../secret", "data/../record.json"}
 
 
-def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Version) -> None:
+def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Version):
     """The forger re-signs everything, and even puts his key into the folder's proof and manifest."""
     forger = Signer(bytes(32))
     forge(guild, signer=forger)
@@ -154,16 +152,14 @@ def test_a_version_signed_by_somebody_else_fails_under_the_pinned_key(guild: Ver
     assert "not opened" in report.checks[7].skipped[0]
 
 
-def test_a_number_edited_in_the_record_and_signed_with_another_key_fails(guild: Version) -> None:
+def test_a_number_edited_in_the_record_and_signed_with_another_key_fails(guild: Version):
     forger = Signer(bytes(32))
     forge(guild, record=lambda r: r["replay"]["claim"].update(epsilon=1), signer=forger)
     assert {2, 4} <= broken(guild.verify())
     assert {6, 7} & broken(verify(guild.folder, public_key=forger.public_key))
 
 
-def test_files_of_another_version_of_the_same_publisher_are_caught(
-    guild: Version, versions: dict[str, Version]
-) -> None:
+def test_files_of_another_version_of_the_same_publisher_are_caught(guild: Version, versions: dict[str, Version]):
     """Each is signed by the right key; together they are no version."""
     other = versions["town"].folder
     for name in ("PROOF.json", "record.json", "croissant.json"):
@@ -172,7 +168,7 @@ def test_files_of_another_version_of_the_same_publisher_are_caught(
         assert (guild.folder / name).read_bytes() == original
 
 
-def test_the_publisher_cannot_take_a_signature_of_one_purpose_for_another(guild: Version) -> None:
+def test_the_publisher_cannot_take_a_signature_of_one_purpose_for_another(guild: Version):
     """A note over the statement, and our own form of a signature, are no signatures of the envelope."""
     payload = b64decode(load(guild.folder / "MANIFEST.json")["payload"])
     for made in (guild.signer.sign_bytes(payload), bytes.fromhex(guild.signer.sign("manifest", json.loads(payload)))):
@@ -181,7 +177,7 @@ def test_the_publisher_cannot_take_a_signature_of_one_purpose_for_another(guild:
 
 
 @pytest.mark.parametrize("what", ["missing", "a file", "an empty folder", "a loop"])
-def test_what_is_no_version_folder_is_refused(tmp_path: Path, versions: dict[str, Version], what: str) -> None:
+def test_what_is_no_version_folder_is_refused(tmp_path: Path, versions: dict[str, Version], what: str):
     path = tmp_path / "v1"
     if what == "a file":
         path.write_text("x")
@@ -196,12 +192,12 @@ def test_what_is_no_version_folder_is_refused(tmp_path: Path, versions: dict[str
 
 
 @pytest.mark.parametrize("key", ["", "ab", "AB" * 32, "zz" * 32, "ab" * 32 + "\n", "ａ" * 64])
-def test_a_key_that_is_none_is_refused(versions: dict[str, Version], key: str) -> None:
+def test_a_key_that_is_none_is_refused(versions: dict[str, Version], key: str):
     with pytest.raises(SpecRefused, match=r"NAME\+HASH\+BASE64"):
         verify(versions["town"].folder, public_key=key)
 
 
-def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version]) -> None:
+def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version]):
     path, key = tmp_path / "signing.pub", versions["town"].key.encode()
     for content in (
         b"",
@@ -227,7 +223,7 @@ def test_a_key_file_is_read_strictly(tmp_path: Path, versions: dict[str, Version
             read_public_key(missing)
 
 
-def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Path) -> None:
+def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Path):
     """The file to give instead is named; nothing of the secret is shown."""
     create_keys(tmp_path, seed=None, name=None)
     with pytest.raises(SpecRefused, match="found: the secret signing key") as refused:
@@ -238,12 +234,12 @@ def test_a_secret_key_in_the_place_of_a_public_one_is_called_secret(tmp_path: Pa
         read_public_key(tmp_path / "snapshot.key")
 
 
-def test_a_key_that_lies_in_the_folder_is_a_file_too_much(guild: Version) -> None:
+def test_a_key_that_lies_in_the_folder_is_a_file_too_much(guild: Version):
     (guild.folder / "signing.pub").write_text(guild.key + "\n")
     assert broken(guild.verify()) == {1}
 
 
-def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch: pytest.MonkeyPatch):
     """Its checksum held a moment ago; the bytes that are parsed are hashed again."""
     original = VersionFolder.read
 
@@ -257,7 +253,7 @@ def test_a_file_that_changes_meanwhile_is_a_finding(guild: Version, monkeypatch:
     assert "measurements cannot be read" in report.checks[8].skipped[0]
 
 
-def test_files_that_vanish_or_cannot_be_read_are_findings(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_vanish_or_cannot_be_read_are_findings(guild: Version, monkeypatch: pytest.MonkeyPatch):
     listed = VersionFolder(guild.folder, {"data/gone.parquet": 1}, {})
     files = {"data/gone.parquet": {"sha256": "0" * 64, "bytes": 1}}
     stated = manifest_of(load(guild.folder / "MANIFEST.json")).predicate.model_dump()
@@ -273,14 +269,14 @@ def _forbidden(_: Path) -> Iterator[Path]:
     raise PermissionError(13, "Permission denied")
 
 
-def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_too_large_to_be_one_is_not_read(guild: Version, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tasks.verification.files.folder.LARGEST_JSON", 1000)
     report = guild.verify()
     assert {"MANIFEST.json", "PROOF.json", "record.json", "croissant.json"} == named(report)
     assert all("more than 1000 bytes" in finding.found for finding in report.findings)
 
 
-def test_what_is_skipped_is_said_and_does_not_pass(guild: Version) -> None:
+def test_what_is_skipped_is_said_and_does_not_pass(guild: Version):
     """Without a manifest no table is opened; with a broken table the others are still checked."""
     (guild.folder / "MANIFEST.json").unlink()
     report = guild.verify()
@@ -288,7 +284,7 @@ def test_what_is_skipped_is_said_and_does_not_pass(guild: Version) -> None:
     assert [check.rule for check in report.checks if check.skipped] == [1, 3, 4, 5, 8, 9, 10]
 
 
-def test_one_broken_table_does_not_stop_the_check_of_the_others(guild: Version) -> None:
+def test_one_broken_table_does_not_stop_the_check_of_the_others(guild: Version):
     (guild.folder / "measurements" / "pay.parquet").write_bytes(b"PAR1")
     report = guild.verify()
     assert broken(report) == {3}

@@ -1,7 +1,5 @@
 """What axe-core finds on a page in a browser: the rules of accessibility that a machine can decide."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.resources import files
 from typing import Any

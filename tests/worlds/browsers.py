@@ -3,8 +3,6 @@
 Where CI is set a missing Chromium fails the tests; elsewhere they are skipped.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

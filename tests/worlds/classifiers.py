@@ -1,7 +1,5 @@
 """Finished runs that trained a model, for the tests: the real contract, plan, ledger, grant, trainer and snapshot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path

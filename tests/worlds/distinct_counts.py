@@ -1,7 +1,5 @@
 """Finished runs of units and distinct values: the hospital's stays with notes, three stays of a patient kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ tests/tasks/test_validate.py; the real one runs there, where the marker `real_va
 that a test starts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

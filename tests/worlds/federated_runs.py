@@ -1,7 +1,5 @@
 """A federation that ran to its end without Flower: its sites are asked in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A small federation for the tests: sites with workspaces, ledgers and rows of their own, and a coordinator."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -112,7 +110,6 @@ def a_site(folder: Path, name: str, *, rows: int = 200, epsilon: int = 100, **co
 
 
 def a_coordinator(folder: Path, *, epsilon: int = 100, **copies: str) -> tuple[Path, Workspace]:
-    """A coordinator: its federation spec, and its workspace."""
     workspace = a_workspace(folder, **copies)
     spec = folder / "federation.yaml"
     open_account(workspace, "everyone", source_name(spec), epsilon)
@@ -120,7 +117,6 @@ def a_coordinator(folder: Path, *, epsilon: int = 100, **copies: str) -> tuple[P
 
 
 def open_account(workspace: Workspace, account: str, source: str, epsilon: int) -> None:
-    """Open an account of the people of 2026, and bind a source to them."""
     with closing(ledger_of(workspace)) as ledger:
         calculus = RenyiCalculus(Fraction(12))
         cap, delta = epsilon * PICO, ATTO // 10**5

@@ -1,7 +1,5 @@
 """Finished runs of tables at several resolutions: a mesh, and places and months that group in step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,7 +9,6 @@ from tests.worlds.tables import SEX, Scenario, first, property_yaml
 
 
 def axis(name: str, cells: int, nulls: str = "{policy: map, to: 0}") -> str:
-    """A column of numbers from 0 on, one bin each."""
     domain = f"{{kind: integer, bounds: [0, {cells - 1}], bins: {{width: 1}}, nulls: {nulls}, "
     return property_yaml(name, "integer", domain + "provenance: {kind: declared}}")
 

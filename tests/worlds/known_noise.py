@@ -4,8 +4,6 @@ Verify asks that a version's noise came from `SecureBytes`, so a seed of the gra
 keys of that stream come from a name instead of the operating system. What another process draws stays unknown.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Linked tables for the tests: a contract of patients, their visits and orders, wards and hospitals; random rows."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What breaks on a narrow page in a browser: words that a line cuts inside, and a page wider than its window."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from playwright.sync_api import Page

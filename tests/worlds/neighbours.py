@@ -5,8 +5,6 @@ held equal too (`held_equal` says what, and why that hides nothing). So a byte t
 a byte that came around the draws.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 import shutil
@@ -201,7 +199,6 @@ def of_sparse(query: SparseMarginalQuery, stage: DrawStage, exact: Any, other: A
 
 
 def of_scores(query: Query[Any], stage: DrawStage, exact: Any, other: Any) -> Moves:
-    """Compare the scores of a choice with its sensitivity."""
     still = Still()
     for each in (exact, other):
         query.sample(each, event=query.event(stage.relation), noise=still, stage=stage)  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """What takes long to make is made once for all processes of a test run."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

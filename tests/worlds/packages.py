@@ -1,7 +1,5 @@
 """Packages that are installed beside the tree: a module and the metadata with its entry point."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

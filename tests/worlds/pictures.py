@@ -1,7 +1,5 @@
 """A finished run on small pictures: a shape a label, read from Parquet by the real ingest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +47,6 @@ def drawn(rows: int, seed: int = 3) -> tuple[NDArray[np.uint8], NDArray[np.int64
 
 
 def as_table(levels: NDArray[np.uint8], which: NDArray[np.int64], *, fixed: bool = True) -> pa.Table:
-    """Put pictures and shapes into a table; lists of fixed size, or not."""
     lists = pa.FixedSizeListArray.from_arrays(pa.array(levels.reshape(-1)), levels.shape[1])
     kind = lists if fixed else lists.cast(pa.list_(pa.uint8()))
     return pa.table({"picture": kind, "shape": pa.array([SHAPES[each] for each in which])})
@@ -57,8 +54,6 @@ def as_table(levels: NDArray[np.uint8], which: NDArray[np.int64], *, fixed: bool
 
 @dataclass
 class PictureScenario(SyntheticScenario):
-    """Pictures with labels, by Gaussians of each label."""
-
     privacy: str = "{unit: {kind: row, scope: block}, adjacency: add_remove}"
     product: str = (
         "{kind: synthetic, generator: class_pictures, options: {label: shape, dimensions: 8, frequencies: 12}}"
@@ -68,7 +63,6 @@ class PictureScenario(SyntheticScenario):
     properties: str = PICTURE + SHAPE
 
     def snapshot(self, folder: Path, contract: Contract, lattices: Sequence[ValueLattice] = ()) -> PrivateTable:
-        """Ingest pictures from a Parquet file."""
         pq.write_table(as_table(*drawn(self.rows)), folder / "stays.parquet")
         source = Source(path=folder / "stays.parquet")
         made = ingest(source, contract, folder=folder / "ingest", key=KEY, memory_limit="256MB")
@@ -82,7 +76,6 @@ class TwoPictureScenario(PictureScenario):
     properties: str = PICTURE + PICTURE.replace("picture", "back", 1) + SHAPE
 
     def snapshot(self, folder: Path, contract: Contract, lattices: Sequence[ValueLattice] = ()) -> PrivateTable:
-        """Ingest pictures from a Parquet file."""
         levels, which = drawn(self.rows)
         table = as_table(levels, which)
         table = table.append_column("back", as_table(levels[:, ::-1], which)["picture"])

@@ -1,7 +1,5 @@
 """Ports for servers that are started by their number, some time after it was chosen."""
 
-from __future__ import annotations
-
 import random
 import socket
 

@@ -1,7 +1,5 @@
 """Finished runs of statistics by keys that nobody declared: the real contract, plan, ledger, ingest and grant."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 

@@ -23,8 +23,6 @@ from tasks.storage.sources.source import Origin, SourceKind, checked
 
 @dataclass(frozen=True)
 class ShelfAddress(Address):
-    """A folder of this machine."""
-
     kind: ClassVar[str] = "shelf"
 
     folder: Path

@@ -1,7 +1,5 @@
 """Sparse tables for the tests: a domain of 10^9 cells with few rows, and a small one that is sparse by its spec."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from privacy.accounting.amounts import PICO

@@ -1,7 +1,5 @@
 """Finished runs of counts by place, for the tests: wards of wings of a hospital, with and without public totals."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -49,7 +47,6 @@ class SpineScenario(StatisticsScenario):
     plan_type: ClassVar[type] = SpinePlan
 
     def prepared_of(self, folder: Path, kind: type) -> tuple[ReleaseSpec, Contract, SpinePlan, Ledger]:  # type: ignore[override]
-        """Write the places beside contract and spec."""
         folder.mkdir(parents=True, exist_ok=True)
         self.write_places(folder / "places.csv")
         self.product = self.product.replace("INVARIANTS", self.invariants)
@@ -70,12 +67,10 @@ class SpineScenario(StatisticsScenario):
                 csv.writer(file).writerows([("place", "floor", "beds"), *((*at, n) for at, n in counts.items())])
 
     def wing_counts(self) -> dict[str, int]:
-        """Rows of each wing; what is no ward is counted as missing."""
         wards = self.frame().get_column("ward").replace_strict(WARDS, default="south", return_dtype=pl.String)
         return {wing: int((wards == wing).sum()) for wing in ("north", "south")}
 
     def floor_counts(self) -> dict[tuple[str, str], int]:
-        """Rows of each wing and floor; what is no floor is counted as 9."""
         rows = self.frame()
         wings = rows.get_column("ward").replace_strict(WARDS, default="south", return_dtype=pl.String)
         floors = rows.get_column("floor").replace_strict({1: "1", 2: "2"}, default="9", return_dtype=pl.String)

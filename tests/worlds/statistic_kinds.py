@@ -1,7 +1,5 @@
 """A release of each kind of statistic: what is asked for of the hospital's stays, with and without units of rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 
@@ -66,7 +64,6 @@ def _in_csv_too(tables: str, release: str, **changed: object) -> StatisticsScena
 
 
 def _with(scenario: StatisticsScenario, words: str) -> StatisticsScenario:
-    """Add a key to the product."""
     return replace(scenario, product=f"{scenario.product[:-1]}, {words}}}")
 
 
@@ -91,12 +88,10 @@ def moments() -> StatisticsScenario:
 
 
 def quotas() -> StatisticsScenario:
-    """Three stays of a patient."""
     return _in_csv_too(QUOTAS, "quotas", privacy=UNITS, unit="patient")
 
 
 def quotas_of_rows() -> StatisticsScenario:
-    """Each unit has one row."""
     return of_tables(QUOTAS, release="rows")
 
 

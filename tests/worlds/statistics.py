@@ -1,7 +1,5 @@
 """Finished runs of statistics, for the tests: the real contract, plan, ledger, ingest, grant and tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -73,7 +71,6 @@ class StatisticsScenario(SyntheticScenario):
         return spec, contract, plan
 
     def snapshot(self, folder: Path) -> tuple[Contract, Any, PrivateTable]:
-        """Plan, and take rows in."""
         spec, contract, plan = self.planned(folder)
         return contract, plan, self.taken(folder, spec, contract)
 

@@ -1,7 +1,5 @@
 """Finished synthetic runs for the tests: the real contract, spec, plan, ledger, grant, generator and snapshot."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Finished runs for the tests of the record: made by the real contract, spec, plan, ledger, grant and refinement."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -146,7 +144,6 @@ about:
 
 
 def audits(code: str, bound: float) -> dict[str, Any]:
-    """Results of audits as they are stored with the code."""
     control = {"what": f"the noise of scale {bound}", "lower_bound": bound + 2, "caught": bound > 1}
     game = {"mechanism": f"noise {bound}", "threat": f"canary {bound}", "trials": int(1000 * bound)}
     game |= {
@@ -311,8 +308,6 @@ def made_up_rows(contract: Contract, rows: int) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class MadeUpCounts:
-    """Handles on the exact marginals of made-up rows."""
-
     contract: Contract
     rows: dict[str, np.ndarray]
 

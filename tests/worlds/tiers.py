@@ -11,8 +11,6 @@ have a marker:
 A case with a marker that fails is tried once more, and what needed it is printed; a pure one is not.
 """
 
-from __future__ import annotations
-
 import multiprocessing.util
 import os
 import re
@@ -147,7 +145,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Know which case runs."""
     _items[:] = [item]
     _running[:] = [] if is_elsewhere(item) else [_Case(item)]
     try:
@@ -219,7 +216,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Fail a whole file that is skipped."""
     report = yield
     if report.skipped:
         report.outcome, report.longrepr = "failed", f"{collector.nodeid} is skipped: mark its tests with `services`"

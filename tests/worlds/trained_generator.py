@@ -1,7 +1,5 @@
 """A small generator that trains an autoencoder by DP-SGD, registered as an installed package registers one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction

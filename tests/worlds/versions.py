@@ -130,7 +130,6 @@ class Worlds:
 
 
 def digest(folder: Path) -> str:
-    """Digest of the names and bytes of all files in a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return sha256(b"".join(str(path).encode() + sha256(path.read_bytes()).digest() for path in files)).hexdigest()
 

@@ -1,7 +1,5 @@
 """Waits for what another process does in its own time; only a failure waits them out."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

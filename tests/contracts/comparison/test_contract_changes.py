@@ -1,7 +1,5 @@
 """Comparing contracts: what each change is for the account and for everybody else, and what its version must say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -79,7 +77,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("effect", "field", "pairs"), CHANGES)
-def test_each_change_has_its_effect(tmp_path: Path, effect: str, field: str, pairs: list[tuple[str, str]]) -> None:
+def test_each_change_has_its_effect(tmp_path: Path, effect: str, field: str, pairs: list[tuple[str, str]]):
     """Looked at from either side; a breaking change says why, and is announced by a new MAJOR alone."""
     compared = _compared(tmp_path, *pairs)
     assert {change.field for change in compared.changes} == {field}
@@ -91,7 +89,7 @@ def test_each_change_has_its_effect(tmp_path: Path, effect: str, field: str, pai
         assert _compared(tmp_path, ("version: 1.0.0", f"version: {version}"), *pairs).admitted == admitted
 
 
-def test_several_changes_are_told_gravest_first(tmp_path: Path) -> None:
+def test_several_changes_are_told_gravest_first(tmp_path: Path):
     """The unit by id: its kind, its column and its bound; a public total; another kind of domain."""
     by_id = _compared(tmp_path, *BY_ID, ("purpose: tests", "purpose: x"))
     assert [(change.field, change.words) for change in by_id.changes] == [
@@ -114,7 +112,7 @@ def test_several_changes_are_told_gravest_first(tmp_path: Path) -> None:
     assert {change.field.rpartition(".")[2] for change in retyped.changes} == {"logicalType", "kind", "nulls"}
 
 
-def test_a_column_that_goes_is_breaking_and_the_order_of_columns_is_not(tmp_path: Path) -> None:
+def test_a_column_that_goes_is_breaking_and_the_order_of_columns_is_not(tmp_path: Path):
     text = "      - name: sex\n        logicalType: string\n        customProperties:\n          - property: domain\n"
     nulls = "nulls: {policy: map, to: F}"
     domain = f"            value: {{kind: categories, values: [F, M], {nulls}, provenance: {{kind: declared}}}}\n"
@@ -132,7 +130,7 @@ def test_a_column_that_goes_is_breaking_and_the_order_of_columns_is_not(tmp_path
     assert moved.changes[0].words == "age, sex, job, income, moved → sex, age, job, income, moved"
 
 
-def test_another_way_of_writing_the_same_is_no_change(tmp_path: Path) -> None:
+def test_another_way_of_writing_the_same_is_no_change(tmp_path: Path):
     """Bins as pairs, quotes, comments, the order of gates, zeros and labels, the spelling of numbers."""
     same = _compared(
         tmp_path,
@@ -147,7 +145,7 @@ def test_another_way_of_writing_the_same_is_no_change(tmp_path: Path) -> None:
     assert same.admitted
 
 
-def test_any_change_takes_a_version_of_its_own(tmp_path: Path) -> None:
+def test_any_change_takes_a_version_of_its_own(tmp_path: Path):
     """A description that changes under the same version is not announced; under another one it is."""
     assert not _compared(tmp_path, ("purpose: tests", "purpose: x")).admitted
     assert _compared(tmp_path, ("purpose: tests", "purpose: x"), ("version: 1.0.0", "version: 1.0.1")).admitted

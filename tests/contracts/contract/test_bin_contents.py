@@ -1,7 +1,5 @@
 """Values inside bins: as the weights say to within a row, the same from the same words, never out of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +46,7 @@ def words(stream: int, count: int) -> NDArray[np.uint64]:
     return np.random.Philox(key=7, counter=[0, 0, 0, stream]).random_raw(count)
 
 
-def test_values_follow_the_weights_to_within_a_row_a_leaf(tmp_path: Path) -> None:
+def test_values_follow_the_weights_to_within_a_row_a_leaf(tmp_path: Path):
     """Systematic sampling: of n rows of a bin a leaf of share p has n p, rounded down or up."""
     decoder = Decoder(contract(tmp_path, PAY), ["pay"], {"pay": INSIDE})
     codes = np.repeat([0, 1, 2, 3], [40, 401, 83, 9])[:, None]
@@ -70,7 +68,7 @@ def test_values_follow_the_weights_to_within_a_row_a_leaf(tmp_path: Path) -> Non
     assert not np.array_equal(other, values), "each piece has words of its own"
 
 
-def test_rows_of_a_bin_are_in_random_order(tmp_path: Path) -> None:
+def test_rows_of_a_bin_are_in_random_order(tmp_path: Path):
     """The first half of the rows is like the second; n = 2,000, false-alarm rate 1e-9 (6.1 deviations)."""
     decoder = Decoder(contract(tmp_path, PAY), ["pay"], {"pay": INSIDE})
     (found,) = decoder.decode(np.ones((2000, 1), np.int64), piece=0, words=words)
@@ -79,7 +77,7 @@ def test_rows_of_a_bin_are_in_random_order(tmp_path: Path) -> None:
     assert abs(zeros - 750) < 6.1 * np.sqrt(93.8)
 
 
-def test_an_order_between_columns_is_kept_and_values_stay_on_their_leaves(tmp_path: Path) -> None:
+def test_an_order_between_columns_is_kept_and_values_stay_on_their_leaves(tmp_path: Path):
     """Columns in one order share the larger number of decimals; a leaf covers its finer numbers too."""
     both = contract(tmp_path, PRICE + PAID, ", constraints: [{less_or_equal: [price, paid]}]")
     inside = BinContents(np.array([0, 1, 10, 25, 50, 90]), np.array([2, 0, 1, 1, 1, 1]))
@@ -108,7 +106,7 @@ def test_an_order_between_columns_is_kept_and_values_stay_on_their_leaves(tmp_pa
         BinContents(np.array([], dtype=np.int64), np.array([], dtype=np.int64)),
     ],
 )
-def test_contents_of_other_bins_are_refused(tmp_path: Path, wrong: BinContents) -> None:
+def test_contents_of_other_bins_are_refused(tmp_path: Path, wrong: BinContents):
     made = contract(tmp_path, PAY)
     with pytest.raises(ValueError, match="contents of the bins of pay"):
         Decoder(made, ["pay"], {"pay": wrong})

@@ -1,7 +1,5 @@
 """Codes of cells are row-major numbers; structural zeros are found among them as the dense mask has them."""
 
-from __future__ import annotations
-
 from math import prod
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from tests.worlds.tables import second
 SHAPE = (3, 1, 7, 4)
 
 
-def test_codes_and_digits_are_numpy_s_row_major_indices() -> None:
+def test_codes_and_digits_are_numpy_s_row_major_indices():
     codes = np.arange(prod(SHAPE))
     digits = np.unravel_index(codes, SHAPE)
     for place, part in enumerate(digits):
@@ -24,7 +22,7 @@ def test_codes_and_digits_are_numpy_s_row_major_indices() -> None:
     assert np.array_equal(cell_codes(digits, SHAPE), codes)
 
 
-def test_the_largest_domain_has_exact_codes() -> None:
+def test_the_largest_domain_has_exact_codes():
     """2^21 * 2^21 * (2^21 - 1) cells: the last one's code is one less, without overflow."""
     shape = (2**21, 2**21, 2**21 - 1)
     last = cell_codes([np.array([size - 1]) for size in shape], shape)
@@ -33,7 +31,7 @@ def test_the_largest_domain_has_exact_codes() -> None:
 
 
 @pytest.mark.parametrize("clique", [("wage", "trade"), ("trade", "hired", "wage"), ("hired",), ("hired", "trade")])
-def test_the_impossible_cells_are_those_of_the_dense_mask(tmp_path: Path, clique: tuple[str, ...]) -> None:
+def test_the_impossible_cells_are_those_of_the_dense_mask(tmp_path: Path, clique: tuple[str, ...]):
     path = tmp_path / "contract.odcs.yaml"
     path.write_text(second().contract)
     contract = load_contract(path)
@@ -44,7 +42,7 @@ def test_the_impossible_cells_are_those_of_the_dense_mask(tmp_path: Path, clique
     assert impossible.shape == contract.shape(clique)
 
 
-def test_overlapping_structural_zeros_are_counted_once(tmp_path: Path) -> None:
+def test_overlapping_structural_zeros_are_counted_once(tmp_path: Path):
     path = tmp_path / "contract.odcs.yaml"
     more = '[{trade: [painter], wage: ["[20, 50]"]}, {trade: [painter, mason], hired: [2020-Q1]}]'
     path.write_text(second().contract.replace('[{trade: [painter], wage: ["[20, 50]"]}]', more))
@@ -57,7 +55,7 @@ def test_overlapping_structural_zeros_are_counted_once(tmp_path: Path) -> None:
     assert np.array_equal(impossible.among(np.arange(mask.size)), mask)
 
 
-def test_constraints_between_columns_exclude_the_cells_of_the_dense_mask(tmp_path: Path) -> None:
+def test_constraints_between_columns_exclude_the_cells_of_the_dense_mask(tmp_path: Path):
     """c0 <= c2, and c1 determines c0, beside a structural zero: any order of the columns, counted once."""
     scenario = sparse((6, 4, 7), zeros="[{c1: ['2'], c2: ['7']}]")
     mapping = "{'1': '1', '2': '3', '3': '3', '4': '6'}"

@@ -1,7 +1,5 @@
 """Constraints and checks of a contract: which there are, which are gates, which rows break them."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 
@@ -88,7 +86,7 @@ def contract(folder: Path, constraints: str) -> Contract:
     return load_contract(write(folder, "stays.odcs.yaml", text(constraints)))
 
 
-def test_an_order_excludes_the_cells_in_which_every_pair_of_values_breaks_it(tmp_path: Path) -> None:
+def test_an_order_excludes_the_cells_in_which_every_pair_of_values_breaks_it(tmp_path: Path):
     """Against all pairs of whole numbers; a missing value breaks nothing."""
     made = contract(tmp_path, "[{less_or_equal: [low, high]}]")
     mask = made.impossible(("low", "high"))
@@ -100,7 +98,7 @@ def test_an_order_excludes_the_cells_in_which_every_pair_of_values_breaks_it(tmp
     assert (made.impossible(("high", "city", "low"))[:, 1, :] == mask.T).all()
 
 
-def test_half_open_bins_and_periods_are_compared_by_their_values(tmp_path: Path) -> None:
+def test_half_open_bins_and_periods_are_compared_by_their_values(tmp_path: Path):
     """price in [0.5, 2] exceeds every paid below 0.5; a day of April exceeds every day of the first quarter."""
     made = contract(tmp_path, "[{less_or_equal: [price, paid]}, {less_or_equal: [begin, end]}]")
     assert made.impossible(("price", "paid")).tolist() == [
@@ -111,7 +109,7 @@ def test_half_open_bins_and_periods_are_compared_by_their_values(tmp_path: Path)
     assert made.impossible(("begin", "end"))[:4, :2].tolist() == [[False, False]] * 3 + [[True, False]]
 
 
-def test_a_dependency_excludes_every_other_label(tmp_path: Path) -> None:
+def test_a_dependency_excludes_every_other_label(tmp_path: Path):
     """Labels that are not mapped (`other`), and missing values, are free."""
     made = contract(tmp_path, f"[{DEPENDENCY}]")
     assert made.impossible(("zip", "city")).tolist() == [
@@ -123,20 +121,20 @@ def test_a_dependency_excludes_every_other_label(tmp_path: Path) -> None:
     ]
 
 
-def test_orders_follow_from_others() -> None:
+def test_orders_follow_from_others():
     """a <= b <= c gives a <= c."""
     chain = [Constraint(less_or_equal=("a", "b")), Constraint(less_or_equal=("b", "c"))]
     assert set(order_pairs(chain)) == {("a", "b"), ("b", "c"), ("a", "c")}
 
 
-def test_the_cliques_of_zeros_are_those_of_zeros_and_constraints(tmp_path: Path) -> None:
+def test_the_cliques_of_zeros_are_those_of_zeros_and_constraints(tmp_path: Path):
     """In the contract's order of columns, and only where all columns count."""
     made = contract(tmp_path, f"[{{less_or_equal: [paid, price]}}, {DEPENDENCY}]")
     assert set(made.zero_cliques()) == {("low", "city"), ("price", "paid"), ("zip", "city")}
     assert made.zero_cliques(["zip", "city", "price"]) == (("zip", "city"),)
 
 
-def test_constraints_change_the_digest_and_survive_the_record(tmp_path: Path) -> None:
+def test_constraints_change_the_digest_and_survive_the_record(tmp_path: Path):
     """Their order does not count."""
     plain = contract(tmp_path, "[]")
     one = contract(tmp_path, f"[{{less_or_equal: [low, high]}}, {DEPENDENCY}]")
@@ -163,22 +161,20 @@ def test_constraints_change_the_digest_and_survive_the_record(tmp_path: Path) ->
         ("[{at_most: [low, high]}]", "at_most", "unknown key"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_place(
-    tmp_path: Path, constraints: str, field: str, found: str
-) -> None:
+def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, constraints: str, field: str, found: str):
     findings = contract_findings(tmp_path, text(constraints))
     assert any(field in finding.field and found in finding.found for finding in findings), findings
     assert all(finding.where.rpartition(":")[2].isdigit() for finding in findings)
 
 
-def test_bounds_that_leave_no_row_are_refused(tmp_path: Path) -> None:
+def test_bounds_that_leave_no_row_are_refused(tmp_path: Path):
     """begin after every end."""
     late = text("[{less_or_equal: [begin, end]}]").replace("[2024-01-15, 2024-04-10]", "[2025-01-15, 2025-04-10]")
     (finding,) = contract_findings(tmp_path, late)
     assert "no row can satisfy it" in finding.found
 
 
-def test_whether_a_row_is_left_agrees_with_trying_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whether_a_row_is_left_agrees_with_trying_all_rows(monkeypatch: pytest.MonkeyPatch):
     """Random tables of excluded cells over four columns, near the threshold; both answers occur."""
     rng = np.random.default_rng(5)
     sizes = {"a": 3, "b": 2, "c": 3, "d": 2}
@@ -201,7 +197,7 @@ def test_whether_a_row_is_left_agrees_with_trying_all_rows(monkeypatch: pytest.M
     assert some_row_possible(sizes, {("a", "b", "c", "d"): np.zeros((3, 2, 3, 2), bool)}) is None
 
 
-def test_a_condition_says_where_values_are_missing_and_where_not(tmp_path: Path) -> None:
+def test_a_condition_says_where_values_are_missing_and_where_not(tmp_path: Path):
     """Cell by cell, against the words; where `by` is missing both are left open."""
     made = contract(tmp_path, "[{null_exactly_where: {column: paid, by: low, below: 5}}]")
     low, paid = made.column("low"), made.column("paid")
@@ -220,7 +216,7 @@ def test_a_condition_says_where_values_are_missing_and_where_not(tmp_path: Path)
     assert ("zip", "paid") in named.zero_cliques() or ("paid", "zip") in named.zero_cliques()
 
 
-def test_a_condition_changes_no_contract_that_has_none(tmp_path: Path) -> None:
+def test_a_condition_changes_no_contract_that_has_none(tmp_path: Path):
     """Constraints of before are written as before: digests in journals stay true."""
     one = contract(tmp_path, f"[{{less_or_equal: [low, high]}}, {DEPENDENCY}]")
     assert all("null_exactly_where" not in each for each in one.model_dump(mode="json")["constraints"])
@@ -243,7 +239,7 @@ def test_a_condition_changes_no_contract_that_has_none(tmp_path: Path) -> None:
         ("{column: paid, by: low, under: 5}", "null_exactly_where.under", "unknown key"),
     ],
 )
-def test_conditions_that_cannot_be_meant_are_refused(tmp_path: Path, condition: str, field: str, found: str) -> None:
+def test_conditions_that_cannot_be_meant_are_refused(tmp_path: Path, condition: str, field: str, found: str):
     findings = contract_findings(tmp_path, text(f"[{{null_exactly_where: {condition}}}]"))
     assert any(field in finding.field and found in finding.found for finding in findings), findings
     assert all(finding.where.rpartition(":")[2].isdigit() for finding in findings)
@@ -253,7 +249,7 @@ ID = ("unit: {kind: row, scope: block}", "unit: {kind: id, scope: block, column:
 PERSON = ("    properties:\n", "    properties:\n      - {name: person, logicalType: string}\n")
 
 
-def test_each_column_has_its_checks_and_only_declared_ones_are_gates(tmp_path: Path) -> None:
+def test_each_column_has_its_checks_and_only_declared_ones_are_gates(tmp_path: Path):
     """Besides the format's own gates a gate is what the contract names."""
     listed = checks(loaded(tmp_path, ID, PERSON))
     assert [check.name for check in listed if check.gate] == ["columns", "nulls:person", "nulls:age"]
@@ -268,7 +264,7 @@ def test_each_column_has_its_checks_and_only_declared_ones_are_gates(tmp_path: P
     assert listed[0].parameters == {"names": ("person", "age", "sex", "job", "income", "moved")}
 
 
-def test_parameters_are_plain_data(tmp_path: Path) -> None:
+def test_parameters_are_plain_data(tmp_path: Path):
     """Bounds are exact texts; lists hold every text that the encoding understands."""
     named = {check.name: check for check in checks(loaded(tmp_path))}
     assert named["domain:age"].parameters == {"low": "17", "high": "90", "to": "integer", "missing": ("", "?")}
@@ -280,7 +276,7 @@ def test_parameters_are_plain_data(tmp_path: Path) -> None:
     assert kinds == {"columns", "rows", "not_null", "castable", "in_set", "between"}
 
 
-def test_the_names_of_gates_are_the_names_of_checks(tmp_path: Path) -> None:
+def test_the_names_of_gates_are_the_names_of_checks(tmp_path: Path):
     """Whatever check there is can be declared a gate, and nothing else."""
     contract = loaded(tmp_path, ID, PERSON)
     assert tuple(check.name for check in checks(contract)) == check_names(contract.columns, contract.unit)
@@ -307,7 +303,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("typed", [False, True])
-def test_the_rows_that_break_a_check_are_found_as_the_encoding_reads_them(typed: bool) -> None:
+def test_the_rows_that_break_a_check_are_found_as_the_encoding_reads_them(typed: bool):
     """Texts with spaces, missing tokens, numbers out of bounds, unreadable dates: each counts in one check only."""
     contract = contract_of(AGE, JOB, DAY)
     frame = pl.DataFrame({**ROWS, "row": range(10)})
@@ -329,7 +325,7 @@ def test_the_rows_that_break_a_check_are_found_as_the_encoding_reads_them(typed:
     assert found == expected
 
 
-def test_a_row_that_breaks_nothing_is_neither_clipped_nor_mapped() -> None:
+def test_a_row_that_breaks_nothing_is_neither_clipped_nor_mapped():
     """Rows that hold all checks of a column decode into themselves: no null, no other, no end of the bounds."""
     contract = contract_of(AGE, JOB, DAY)
     frame = pl.DataFrame(ROWS)
@@ -343,7 +339,7 @@ def test_a_row_that_breaks_nothing_is_neither_clipped_nor_mapped() -> None:
     assert [row for row, code in enumerate(codes["job"]) if code == JOB.domain.misfit_code] == [2, 3, 4, 8]
 
 
-def test_the_id_column_is_checked_for_nulls(tmp_path: Path) -> None:
+def test_the_id_column_is_checked_for_nulls(tmp_path: Path):
     """The gate of the unit's id needs no domain; the table's own checks are no row conditions."""
     contract = loaded(tmp_path, ID, PERSON)
     by_name = {check.name: check for check in checks(contract)}

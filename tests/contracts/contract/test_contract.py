@@ -1,7 +1,5 @@
 """The contract as a value: sizes, codes, impossible cells, digests, and what importing it costs."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys
@@ -22,7 +20,7 @@ JOB = column("mapping", "string", "job", mapping={"a": "clerk", "b": "care", "c"
 AGE = column("integer", "integer", "age", bounds=[0, 99], bins={"edges": [0, 18, 65, 99]})
 
 
-def test_labels_are_in_the_order_of_the_codes() -> None:
+def test_labels_are_in_the_order_of_the_codes():
     """Values or bins first, then other, then the cell of nulls; mapped categories in the order of first mention."""
     assert JOB.labels == ("clerk", "care", "other", "(null)")
     assert (JOB.size, JOB.null_code, JOB.domain.misfit_code, JOB.ordered) == (4, 3, 2, False)
@@ -46,7 +44,7 @@ def test_labels_are_in_the_order_of_the_codes() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["categories", "mapping"])
-def test_a_label_with_a_character_that_is_not_seen_is_refused_by_its_name(kind: str, label: str, remedy: str) -> None:
+def test_a_label_with_a_character_that_is_not_seen_is_refused_by_its_name(kind: str, label: str, remedy: str):
     """The remedy names what has to go: a tab is no space, though both are dropped from the ends of a value."""
     domain = {"values": ["F", label]} if kind == "categories" else {"mapping": {"f": "F", "m": label}}
     with pytest.raises(ValidationError) as refused:
@@ -55,7 +53,7 @@ def test_a_label_with_a_character_that_is_not_seen_is_refused_by_its_name(kind: 
     assert problem.remedy == remedy
 
 
-def test_shape_and_cells_follow_the_clique() -> None:
+def test_shape_and_cells_follow_the_clique():
     """The product is an exact integer, also where it passes 64 bits."""
     contract = contract_of(SEX, JOB, AGE)
     assert contract.shape(("age", "sex")) == (4, 2)
@@ -65,7 +63,7 @@ def test_shape_and_cells_follow_the_clique() -> None:
     assert contract_of(*wide).cells([f"c{n}" for n in range(5)]) == 100001**5
 
 
-def test_an_unknown_column_is_refused_with_a_suggestion() -> None:
+def test_an_unknown_column_is_refused_with_a_suggestion():
     """The message lists the columns and names the nearest."""
     with pytest.raises(ContractRefused, match="write 'age' instead of 'aeg'"):
         contract_of(SEX, AGE).column("aeg")
@@ -78,7 +76,7 @@ ZEROS = ({"sex": ["M"], "job": ["clerk", "(null)"]}, {"age": ["0 to 17"]}, {"age
 @given(
     clique=st.permutations(["sex", "job", "age"]).flatmap(lambda names: st.integers(0, 3).map(lambda n: names[:n]))
 )
-def test_impossible_cells_are_those_that_a_cell_by_cell_reading_excludes(clique: list[str]) -> None:
+def test_impossible_cells_are_those_that_a_cell_by_cell_reading_excludes(clique: list[str]):
     """A zero applies in a marginal exactly where all its columns are, whatever the order of the axes."""
     contract = contract_of(SEX, JOB, AGE, structural_zeros=ZEROS)
     expected = np.zeros(contract.shape(clique), dtype=bool)
@@ -91,7 +89,7 @@ def test_impossible_cells_are_those_that_a_cell_by_cell_reading_excludes(clique:
     assert np.array_equal(excluded, expected)
 
 
-def test_a_contract_made_in_code_is_held_to_the_same_rules() -> None:
+def test_a_contract_made_in_code_is_held_to_the_same_rules():
     """What the loader refuses cannot be made by hand either."""
     with pytest.raises(ValidationError, match="a column with a domain"):
         contract_of(SEX, structural_zeros=[{"job": ["clerk"]}])
@@ -101,14 +99,14 @@ def test_a_contract_made_in_code_is_held_to_the_same_rules() -> None:
         contract_of(SEX, invariants=[{"kind": "total", "value": 3, "reference": "yearbook"}])
 
 
-def test_a_unit_made_in_code_has_no_scope_by_default() -> None:
+def test_a_unit_made_in_code_has_no_scope_by_default():
     """Nothing that changes privacy has a default."""
     with pytest.raises(ValidationError, match=r"unit\.scope"):
         contract_of(SEX, unit={"kind": "row"})
     assert contract_of(SEX, unit={"kind": "row", "scope": "lifetime"}).unit.scope == "lifetime"
 
 
-def test_contracts_are_frozen() -> None:
+def test_contracts_are_frozen():
     """Nothing can be changed after the checks."""
     contract = contract_of(SEX)
     with pytest.raises(ValidationError, match="frozen"):
@@ -117,7 +115,7 @@ def test_contracts_are_frozen() -> None:
         contract.columns[0].name = "x"
 
 
-def test_a_contract_survives_json(tmp_path: Path) -> None:
+def test_a_contract_survives_json(tmp_path: Path):
     """The JSON that the digest is made of holds the whole contract."""
     for contract in (loaded(tmp_path), contract_of(SEX, JOB, AGE, structural_zeros=ZEROS)):
         again = Contract.model_validate_json(contract.model_dump_json())
@@ -125,7 +123,7 @@ def test_a_contract_survives_json(tmp_path: Path) -> None:
         assert again.digest == contract.digest
 
 
-def test_a_changed_copy_has_a_digest_of_its_own() -> None:
+def test_a_changed_copy_has_a_digest_of_its_own():
     """The digest is kept once it is found; a copy finds its own."""
     contract = contract_of(SEX, JOB, AGE)
     found = contract.digest
@@ -146,7 +144,7 @@ LIGHT = (
 
 @pytest.mark.services
 @pytest.mark.parametrize("module", LIGHT)
-def test_importing_the_contract_is_light(module: str) -> None:
+def test_importing_the_contract_is_light(module: str):
     """No engine is loaded until it is used: `sudare --help` stays quick."""
     heavy = "{'duckdb', 'polars', 'numpy', 'pandas', 'pyarrow', 'prefect', 'great_expectations', 'jsonschema'}"
     code = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"

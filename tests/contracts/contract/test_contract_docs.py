@@ -1,7 +1,5 @@
 """The manual's pages on contracts: their examples load, their forms, numbers and messages are real ones."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import get_args
@@ -18,7 +16,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "contracts.md").read_text
 EXAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
-def test_the_example_loads(tmp_path: Path) -> None:
+def test_the_example_loads(tmp_path: Path):
     """All five kinds of domain, both null policies, and an id column."""
     contract = load_contract(write(tmp_path, "visits.odcs.yaml", EXAMPLE))
     assert {column.domain.kind for column in contract.columns} == {
@@ -38,14 +36,14 @@ def test_the_example_loads(tmp_path: Path) -> None:
     [("[0, 18, 40, 65, 99]", "[0, 40, 18, 65, 99]"), ("scope: lifetime, ", "")],
     ids=["edges", "scope"],
 )
-def test_the_message_is_the_one_that_the_mistake_gets(tmp_path: Path, old: str, new: str) -> None:
+def test_the_message_is_the_one_that_the_mistake_gets(tmp_path: Path, old: str, new: str):
     """Line and wording of the quoted message are what a person would see."""
     (finding,) = contract_findings(tmp_path, replaced(EXAMPLE, (old, new)))
     shown = str(finding).replace(str(tmp_path), "").lstrip("/").replace("bad.odcs.yaml", "visits.odcs.yaml")
     assert "\n".join("    " + line for line in shown.splitlines()) in PAGE
 
 
-def test_the_table_of_kinds_is_complete() -> None:
+def test_the_table_of_kinds_is_complete():
     """Which kind goes with which logical type is what the code allows."""
     for kind in ("integer", "decimal", "date", "image"):
         row = re.search(rf"^\| `{kind}` \| ([a-z, ]+) \|", PAGE, re.MULTILINE)
@@ -55,7 +53,7 @@ def test_the_table_of_kinds_is_complete() -> None:
         assert set(domain_class(kind).logical_types) == set(get_args(LogicalType)) - {"array"}
 
 
-def test_the_select_of_the_manual_is_row_wise() -> None:
+def test_the_select_of_the_manual_is_row_wise():
     """The quoted select passes."""
     select = re.search(r"select: \|\n((?: {8}.*\n)+)", PAGE)
     assert select is not None
@@ -67,7 +65,7 @@ MINUTES = (ROOT / "docs" / "contract-in-minutes.md").read_text()
 SHORT = re.findall(r"```yaml\n(.*?)```", MINUTES, re.DOTALL)[0]
 
 
-def test_the_example_in_minutes_loads(tmp_path: Path) -> None:
+def test_the_example_in_minutes_loads(tmp_path: Path):
     contract = load_contract(write(tmp_path, "visits.yaml", SHORT))
     assert contract.left_out == ("name", "address", "remarks")
     assert contract.column("age").labels == ("0 to 17", "18 to 39", "40 to 64", "65 to 99", "(null)")
@@ -78,7 +76,7 @@ def test_the_example_in_minutes_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "written", re.findall(r"^\| `([^|]+)` \| (?:whole|days|categories|codes)", MINUTES, re.MULTILINE)
 )
-def test_each_form_of_the_table_is_one(tmp_path: Path, written: str) -> None:
+def test_each_form_of_the_table_is_one(tmp_path: Path, written: str):
     """Nothing but the line of the table stands in the column."""
     text = SHORT.partition("structural_zeros")[0] + "defaults: {nulls: category, provenance: declared}\n"
     text = text.replace("column: patient", "column: who")

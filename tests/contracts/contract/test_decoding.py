@@ -1,7 +1,5 @@
 """From codes to published values: inside their cells, in the declared order, the same from the same words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -24,7 +22,6 @@ ROWS = 4000
 
 
 def words(stream: int, count: int) -> NDArray[np.uint64]:
-    """Random words that depend on the stream alone."""
     return np.random.Philox(key=7, counter=[0, 0, 0, stream]).random_raw(count)
 
 
@@ -51,7 +48,7 @@ def by_name(pieces: tuple[Decoded, ...]) -> Mapping[str, Decoded]:
         "[{less_or_equal: [paid, price]}]",
     ],
 )
-def test_what_is_published_encodes_to_the_codes_that_it_was_made_from(tmp_path: Path, constraints: str) -> None:
+def test_what_is_published_encodes_to_the_codes_that_it_was_made_from(tmp_path: Path, constraints: str):
     """For every kind of column, through DuckDB, with and without orders; a cell of nulls gives a missing value."""
     contract = stays(tmp_path, constraints)
     names = [column.name for column in contract.columns]
@@ -65,7 +62,7 @@ def test_what_is_published_encodes_to_the_codes_that_it_was_made_from(tmp_path: 
         assert (np.asarray(again[name]) == codes[:, place]).all(), name
 
 
-def test_declared_orders_hold_for_the_values_inside_overlapping_bins(tmp_path: Path) -> None:
+def test_declared_orders_hold_for_the_values_inside_overlapping_bins(tmp_path: Path):
     """Three orders at once, of numbers, decimals with other edges, and days; missing values are left out."""
     orders = [("low", "high"), ("price", "paid"), ("begin", "end")]
     contract = stays(tmp_path, str([{"less_or_equal": list(pair)} for pair in orders]))
@@ -101,7 +98,6 @@ schema:
 
 
 def chain(folder: Path, length: int, top: int) -> Contract:
-    """c0 <= c1 <= ... over one bin from 0 to top."""
     pairs = ", ".join(f"{{less_or_equal: [c{place}, c{place + 1}]}}" for place in range(length - 1))
     domain = f"{{kind: integer, bounds: [0, {top}], bins: {{width: {top + 1}}}, nulls: {{policy: map, to: 0}}, "
     columns = "".join(
@@ -112,7 +108,7 @@ def chain(folder: Path, length: int, top: int) -> Contract:
     return load_contract(write(folder, "chain.odcs.yaml", CHAIN.replace("CONSTRAINTS", pairs) + columns))
 
 
-def test_a_long_chain_in_one_bin_is_put_in_order_where_drawing_again_does_not_do_it(tmp_path: Path) -> None:
+def test_a_long_chain_in_one_bin_is_put_in_order_where_drawing_again_does_not_do_it(tmp_path: Path):
     """Seven values in order by chance: one row in 5040, so that ROUNDS draws leave most rows to the last step."""
     contract = chain(tmp_path, 7, 10**6)
     names = [column.name for column in contract.columns]
@@ -125,7 +121,7 @@ def test_a_long_chain_in_one_bin_is_put_in_order_where_drawing_again_does_not_do
 
 
 @pytest.mark.stat
-def test_two_values_in_one_bin_are_uniform_over_the_pairs_in_order(tmp_path: Path) -> None:
+def test_two_values_in_one_bin_are_uniform_over_the_pairs_in_order(tmp_path: Path):
     """20 × 20 values, 210 pairs in order, n = 210,000: no pair's count is off by 250 of 1000 (8 sd; false alarm below
     1e-12). Uniform and then swapped, the diagonal would have half its share; drawn one after the other, (19, 19) 10
     times its share."""
@@ -140,7 +136,7 @@ def test_two_values_in_one_bin_are_uniform_over_the_pairs_in_order(tmp_path: Pat
     assert np.abs(swapped[np.triu_indices(20)] - 1000).max() >= 250
 
 
-def test_a_draw_is_the_exact_product_of_word_and_width() -> None:
+def test_a_draw_is_the_exact_product_of_word_and_width():
     """Against whole numbers of any size; the ends of the range are reached and never passed."""
     drawn = np.random.default_rng(2).integers(2**64, size=1000, dtype=np.uint64)
     drawn[:2] = 0, 2**64 - 1
@@ -150,7 +146,7 @@ def test_a_draw_is_the_exact_product_of_word_and_width() -> None:
         assert found.tolist() == [-17 + int(word) * width // 2**64 for word in drawn.tolist()]
 
 
-def test_pieces_columns_and_rounds_have_words_of_their_own(tmp_path: Path) -> None:
+def test_pieces_columns_and_rounds_have_words_of_their_own(tmp_path: Path):
     """No stream is asked for twice; the same codes in another piece give other values."""
     contract = stays(tmp_path, "[{less_or_equal: [low, high]}]")
     asked: list[int] = []
@@ -166,7 +162,7 @@ def test_pieces_columns_and_rounds_have_words_of_their_own(tmp_path: Path) -> No
     assert (by_name(first)["low"].numbers != by_name(second)["low"].numbers).any()
 
 
-def test_each_logical_type_has_its_published_type(tmp_path: Path) -> None:
+def test_each_logical_type_has_its_published_type(tmp_path: Path):
     """Listed values keep their type where all labels are values of it, written in the one usual way."""
     listed = {
         ("integer", '["1", "2"]'): pa.int64(),
@@ -201,7 +197,7 @@ def test_each_logical_type_has_its_published_type(tmp_path: Path) -> None:
     assert date.fromordinal(int(days.max())) <= date(2024, 4, 10)
 
 
-def test_codes_that_are_no_cells_and_cells_without_an_order_are_refused(tmp_path: Path) -> None:
+def test_codes_that_are_no_cells_and_cells_without_an_order_are_refused(tmp_path: Path):
     decoder = Decoder(stays(tmp_path, "[{less_or_equal: [price, paid]}]"), ["price", "paid"])
     with pytest.raises(ValueError, match="codes must lie between 0 and 2"):
         decoder.decode(np.array([[3, 0]]), piece=0, words=words)
@@ -209,7 +205,7 @@ def test_codes_that_are_no_cells_and_cells_without_an_order_are_refused(tmp_path
         decoder.decode(np.array([[1, 0]]), piece=0, words=words)
 
 
-def test_decimals_that_a_double_does_not_tell_apart_are_found(tmp_path: Path) -> None:
+def test_decimals_that_a_double_does_not_tell_apart_are_found(tmp_path: Path):
     domain = "{kind: decimal, bounds: [0, TOP], bins: {edges: [0, 0.0000001, TOP]}, nulls: {policy: map, to: 0}, "
     text = CHAIN.replace("CONSTRAINTS", "") + (
         "      - name: c\n        logicalType: number\n        customProperties:\n          - property: domain\n"

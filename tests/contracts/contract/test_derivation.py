@@ -1,7 +1,5 @@
 """Derived columns: what they are made of, between which numbers they lie, and what is refused."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 
@@ -47,7 +45,7 @@ def text() -> str:
 )
 def test_a_derived_value_lies_between_what_the_bounds_of_the_rows_allow(
     made: str, column: str, low: str, high: str, tmp_path: Path
-) -> None:
+):
     """Three rows at most, and none at least."""
     domain = linked_of(linked_contract(tmp_path, text())).table("person").column(column).domain
     derivation = Derivation.model_validate({made: f"person.{column}"})
@@ -57,14 +55,14 @@ def test_a_derived_value_lies_between_what_the_bounds_of_the_rows_allow(
 @pytest.mark.parametrize(
     ("made", "at_most", "step"), [("sum", 3, "1E-9"), ("sum", 10**6, "1E-8"), ("max", 3, "1E-9")]
 )
-def test_steps_are_fine_and_every_sum_of_them_is_a_double(made: str, at_most: int, step: str, tmp_path: Path) -> None:
+def test_steps_are_fine_and_every_sum_of_them_is_a_double(made: str, at_most: int, step: str, tmp_path: Path):
     """Nine decimals where 2^53 steps are enough: up to nine million."""
     domain = linked_of(linked_contract(tmp_path, text())).table("person").column("paid").domain
     derivation = Derivation.model_validate({made: "person.paid"})
     assert value_step(derivation, domain, at_most) == Decimal(step)
 
 
-def test_a_count_is_written_as_before(tmp_path: Path) -> None:
+def test_a_count_is_written_as_before(tmp_path: Path):
     """So contracts that count keep their digest; a reduction and its column are read off what is written."""
     assert Derivation.model_validate({"count": "person"}).model_dump(mode="json") == {"count": "person", "where": []}
     made = Derivation.model_validate({"max": "person.earned", "where": {"work": ["yes"]}})
@@ -105,7 +103,7 @@ REFUSED = [
 @pytest.mark.parametrize(("old", "new", "field", "found", "allowed"), REFUSED)
 def test_what_is_wrong_with_a_derived_column_is_refused_with_its_line(
     old: str, new: str, field: str, found: str, allowed: str, tmp_path: Path
-) -> None:
+):
     """File, line, field, what was found, what is allowed and what to do; exit 2."""
     written = text()
     assert old in written
@@ -121,7 +119,7 @@ def test_what_is_wrong_with_a_derived_column_is_refused_with_its_line(
     assert allowed in finding.allowed
 
 
-def test_another_reduction_is_a_change_of_the_contract(tmp_path: Path) -> None:
+def test_another_reduction_is_a_change_of_the_contract(tmp_path: Path):
     """A sum of some rows is not that of all."""
     before = linked_contract(tmp_path, text())
     after = linked_contract(
@@ -132,7 +130,7 @@ def test_another_reduction_is_a_change_of_the_contract(tmp_path: Path) -> None:
     assert (change.old, change.new) == ("sum of person.earned", "sum of person.earned with {'work': ('yes',)}")
 
 
-def test_a_forged_derivation_is_no_contract(tmp_path: Path) -> None:
+def test_a_forged_derivation_is_no_contract(tmp_path: Path):
     """As `verify` reads it from a record: bounds beyond what rows allow, or two reductions, are refused."""
     contract = linked_contract(tmp_path, text())
     written = contract.model_dump(mode="json")

@@ -1,7 +1,5 @@
 """What stands beside labels, what a spreadsheet sees, and what is refused: taken names, codes that read as two."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -56,7 +54,7 @@ def findings(
     return [f"{each.field}: {each.found}; {each.allowed}; {each.remedy}" for each in found]
 
 
-def test_each_kind_of_label_says_what_it_stands_for(tmp_path: Path) -> None:
+def test_each_kind_of_label_says_what_it_stands_for(tmp_path: Path):
     """Whole numbers, decimals and days have ends of their own type, cut at the bounds; codes stand as in the data."""
     contract = contract_of(tmp_path)
     assert beside(contract, "age") == {
@@ -73,7 +71,7 @@ def test_each_kind_of_label_says_what_it_stands_for(tmp_path: Path) -> None:
     assert beside(contract, "sex") == {"sex_order": [1, 2, 3]}
 
 
-def test_groups_have_the_ends_and_codes_of_what_is_in_them(tmp_path: Path) -> None:
+def test_groups_have_the_ends_and_codes_of_what_is_in_them(tmp_path: Path):
     """Bins that are no neighbours, or that stand with a cell of nulls, have no ends."""
     contract = contract_of(tmp_path)
     ages = beside(contract, "age", [[0, 1], [2], [3]])
@@ -83,7 +81,7 @@ def test_groups_have_the_ends_and_codes_of_what_is_in_them(tmp_path: Path) -> No
     assert beside(contract, "ward", [[0, 1], [2, 3]])["ward_code"] == ["07|08|11", None]
 
 
-def test_a_spec_may_ask_for_them_and_is_another_spec_only_then(tmp_path: Path) -> None:
+def test_a_spec_may_ask_for_them_and_is_another_spec_only_then(tmp_path: Path):
     """A spec without the key has the digest that it always had: its dump has no such key."""
     assert findings(tmp_path) == []
     asked = load_spec(tmp_path / "spec.yaml")
@@ -95,20 +93,20 @@ def test_a_spec_may_ask_for_them_and_is_another_spec_only_then(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["age_lower", "AGE_ORDER", "ward_code"])
 @pytest.mark.parametrize("tables", ["[[age, ward, sex]]", "all 2-way", "[{columns: [sex, ward, age], name: x}]"])
-def test_a_column_of_that_name_is_refused(tmp_path: Path, name: str, tables: str) -> None:
+def test_a_column_of_that_name_is_refused(tmp_path: Path, name: str, tables: str):
     spec = [("[[age, ward], [sex]]", tables.replace("sex", name))]
     (found,) = findings(tmp_path, spec, [("  sex:", f"  {name}:")])
     assert found.startswith(f"product.tables[0]: labels: columns, and '{name}' beside the labels of")
     assert "rename the column in the contract" in found
 
 
-def test_columns_of_different_tables_do_not_clash(tmp_path: Path) -> None:
+def test_columns_of_different_tables_do_not_clash(tmp_path: Path):
     renamed = [("  sex:", "  age_lower:")]
     assert findings(tmp_path, [("[sex]", "[age_lower]")], renamed) == []
     assert findings(tmp_path, [("[[age, ward], [sex]]", "all 1-way")], renamed) == []
 
 
-def test_a_statistic_of_that_name_is_refused(tmp_path: Path) -> None:
+def test_a_statistic_of_that_name_is_refused(tmp_path: Path):
     """`sum_x_order` is what stands beside `sum_x`, and what the sum of `x_order` is published as."""
     product = "{kind: statistics, tables: [{by: [sum_x], of: [{sum: x_order}]}]}"
     spec = [("{kind: tables, mechanism: laplace, tables: [[age, ward], [sex]]}", product)]
@@ -116,13 +114,13 @@ def test_a_statistic_of_that_name_is_refused(tmp_path: Path) -> None:
     assert "labels: columns, and 'sum_x_order' beside the labels of 'sum_x'" in found
 
 
-def test_codes_that_would_read_as_two_are_refused(tmp_path: Path) -> None:
+def test_codes_that_would_read_as_two_are_refused(tmp_path: Path):
     (found,) = findings(tmp_path, (), [('"07"', '"0|7"')])
     assert "labels: columns, and the code '0|7' of 'ward', which shares its label" in found
     assert findings(tmp_path, (), [('"11"', '"1|1"')]) == []
 
 
-def test_codes_and_names_beside_labels_may_be_formulas_too(tmp_path: Path) -> None:
+def test_codes_and_names_beside_labels_may_be_formulas_too(tmp_path: Path):
     """A label hides a code that a spreadsheet would run; beside it the code is there again."""
     coded = [('"11"', '"=1+1"')]
     (found,) = findings(tmp_path, (), coded)
@@ -134,7 +132,7 @@ def test_codes_and_names_beside_labels_may_be_formulas_too(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("product", ["{kind: synthetic, generator: independent}"])
-def test_rows_that_are_no_cells_have_none(tmp_path: Path, product: str) -> None:
+def test_rows_that_are_no_cells_have_none(tmp_path: Path, product: str):
     spec = [("{kind: tables, mechanism: laplace, tables: [[age, ward], [sex]]}", product)]
     (found,) = findings(tmp_path, spec)
     assert found.startswith("publish.labels: labels: columns with kind synthetic; kind tables or statistics; drop")
@@ -164,12 +162,12 @@ LABELS = st.text(alphabet="'=+-@＝1a, ", max_size=6)
         ("", ""),
     ],
 )
-def test_formulas_and_quoted_labels_get_one_quote(label: str, cell: str) -> None:
+def test_formulas_and_quoted_labels_get_one_quote(label: str, cell: str):
     assert (neutralised(label), restored(cell)) == (cell, label)
 
 
 @given(LABELS)
-def test_no_neutralised_label_is_a_formula_and_each_is_read_back(label: str) -> None:
+def test_no_neutralised_label_is_a_formula_and_each_is_read_back(label: str):
     """Two labels that are written alike would be read back alike."""
     cell = neutralised(label)
     assert restored(cell) == label
@@ -177,7 +175,7 @@ def test_no_neutralised_label_is_a_formula_and_each_is_read_back(label: str) -> 
 
 
 @given(LABELS)
-def test_a_cell_that_no_label_is_written_as_is_refused(cell: str) -> None:
+def test_a_cell_that_no_label_is_written_as_is_refused(cell: str):
     """So a quote that is missing or too many is found, and never taken for another label."""
     if cell in {neutralised(label) for label in (cell, cell[1:])}:
         assert neutralised(restored(cell)) == cell
@@ -187,6 +185,6 @@ def test_a_cell_that_no_label_is_written_as_is_refused(cell: str) -> None:
 
 
 @pytest.mark.parametrize(("cell", "wanted"), [("=x", '"\'=x"'), ("'a", "'a'"), ("'-1", "'-1'")])
-def test_the_refusal_says_how_the_label_is_written(cell: str, wanted: str) -> None:
+def test_the_refusal_says_how_the_label_is_written(cell: str, wanted: str):
     with pytest.raises(ValueError, match=f"where {wanted} is written"):
         restored(cell)

@@ -1,7 +1,5 @@
 """Contracts of linked tables: what follows from them for each base, and what is refused, with its line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from tests.worlds.linked_tables import (
 VISIT = "{from: visit.patient, to: patient.patient_id, at_most: 3}"
 
 
-def test_a_base_has_its_columns_and_those_of_all_that_it_leads_to(tmp_path: Path) -> None:
+def test_a_base_has_its_columns_and_those_of_all_that_it_leads_to(tmp_path: Path):
     """`kind` is a column of two tables, so its table stands before it, whatever the base."""
     contract = linked_contract(tmp_path)
     assert contract.table == "patient"
@@ -42,14 +40,14 @@ def test_a_base_has_its_columns_and_those_of_all_that_it_leads_to(tmp_path: Path
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 def test_the_rows_of_a_unit_are_the_product_of_the_bounds_below_it(
     base: str, rows: int, adjacency: str, tmp_path: Path
-) -> None:
+):
     """k · g1 · g2; the adjacency is the declared one, and the unit's id has one name for all bases."""
     contract = linked_contract(tmp_path, contract_text(adjacency=adjacency)).over(base)
     assert contract.unit.max_rows_per_unit == rows == rows_per_unit(linked_of(contract), base)
     assert (contract.unit.column, contract.unit.kind, contract.adjacency) == ("patient_id", "id", adjacency)
 
 
-def test_a_declared_bound_of_a_table_is_taken_where_it_is_less(tmp_path: Path) -> None:
+def test_a_declared_bound_of_a_table_is_taken_where_it_is_less(tmp_path: Path):
     """Of at most 6 drugs a patient 4 are kept; a bound above what links allow changes nothing."""
     more = "          rows_per_unit: {drug: 4, visit: 9}"
     contract = linked_contract(tmp_path, contract_text(more=more))
@@ -57,7 +55,7 @@ def test_a_declared_bound_of_a_table_is_taken_where_it_is_less(tmp_path: Path) -
     assert contract.over("visit").unit.max_rows_per_unit == 3
 
 
-def test_terms_go_with_the_bases_that_have_all_their_columns(tmp_path: Path) -> None:
+def test_terms_go_with_the_bases_that_have_all_their_columns(tmp_path: Path):
     """A zero about a visit and its patient is none of the patient's own table; gates are those that a base has."""
     more = (
         "          structural_zeros: [{sex: [M], visit_kind: [urgent]}]\n"
@@ -69,7 +67,7 @@ def test_terms_go_with_the_bases_that_have_all_their_columns(tmp_path: Path) -> 
     assert (len(visit.structural_zeros), visit.gates) == (1, ("nulls:sex", "nulls:visit_kind"))
 
 
-def test_a_contract_is_read_again_from_its_json_and_each_base_has_a_digest(tmp_path: Path) -> None:
+def test_a_contract_is_read_again_from_its_json_and_each_base_has_a_digest(tmp_path: Path):
     """As `verify` reads it from a record; the registered file has one digest."""
     contract = linked_contract(tmp_path)
     bases = [contract.over(base) for base in ("patient", "visit", "drug")]
@@ -93,9 +91,7 @@ def test_a_contract_is_read_again_from_its_json_and_each_base_has_a_digest(tmp_p
         ("columns", "all but the last"),
     ],
 )
-def test_a_contract_that_does_not_follow_from_its_links_is_refused(
-    field: str, forged: object, tmp_path: Path
-) -> None:
+def test_a_contract_that_does_not_follow_from_its_links_is_refused(field: str, forged: object, tmp_path: Path):
     """Unit, rows of a unit, adjacency, base and columns are derived again; nothing else is believed."""
     written = linked_contract(tmp_path).over("visit").model_dump(mode="json")
     Contract.model_validate(written)
@@ -139,9 +135,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("old", "new", "field", "found"), REFUSED)
-def test_what_is_wrong_with_links_is_refused_with_its_line(
-    old: str, new: str, field: str, found: str, tmp_path: Path
-) -> None:
+def test_what_is_wrong_with_links_is_refused_by_line(old: str, new: str, field: str, found: str, tmp_path: Path):
     """File, line, field, what was found, what is allowed and what to do; exit 2."""
     text = contract_text()
     assert old in text
@@ -155,7 +149,7 @@ def test_what_is_wrong_with_links_is_refused_with_its_line(
     assert finding.allowed
 
 
-def test_a_count_for_rows_that_belong_to_nobody_is_refused(tmp_path: Path) -> None:
+def test_a_count_for_rows_that_belong_to_nobody_is_refused(tmp_path: Path):
     """A household's size is a fact about others too where a person is the unit; the words say what to declare."""
     tables = {"person": [("person_id", "integer", "", ""), ("home", "integer", "", "")]}
     tables["household"] = [("id", "integer", "", ""), ("size", "integer", COUNT % 8, "{count: person}")]
@@ -172,7 +166,7 @@ def test_a_count_for_rows_that_belong_to_nobody_is_refused(tmp_path: Path) -> No
     assert "a unit that leaves makes room for others" in trap.remedy
 
 
-def test_names_that_meet_once_they_stand_beside_each_other_are_refused(tmp_path: Path) -> None:
+def test_names_that_meet_once_they_stand_beside_each_other_are_refused(tmp_path: Path):
     """`visit_kind` of the ward and the `kind` of the visit would have one name."""
     tables = {**TABLES, "ward": [TABLES["ward"][0], ("visit_kind", "string", CATEGORIES % "x, y", "")]}
     with pytest.raises(ContractRefused, match="rename one"):
@@ -180,13 +174,13 @@ def test_names_that_meet_once_they_stand_beside_each_other_are_refused(tmp_path:
 
 
 @pytest.mark.parametrize("more", ["          invariants: [{kind: total, value: 5, reference: there}]"])
-def test_a_public_total_of_linked_tables_is_refused(more: str, tmp_path: Path) -> None:
+def test_a_public_total_of_linked_tables_is_refused(more: str, tmp_path: Path):
     """Nothing says which table's rows it is about."""
     with pytest.raises(ContractRefused, match="a public total of linked tables"):
         linked_contract(tmp_path, contract_text(adjacency="replace_one", more=more))
 
 
-def test_a_privacy_block_of_one_table_beside_that_of_the_file_is_refused(tmp_path: Path) -> None:
+def test_a_privacy_block_of_one_table_beside_that_of_the_file_is_refused(tmp_path: Path):
     """There is one unit for all tables."""
     own = "  - name: ward\n    customProperties:\n      - property: privacy\n        value: {adjacency: add_remove}\n"
     with pytest.raises(ContractRefused, match="of one of several tables"):
@@ -202,7 +196,7 @@ def test_a_privacy_block_of_one_table_beside_that_of_the_file_is_refused(tmp_pat
         ("values: [a, b, c]", "values: [a, b]", "columns.drug_kind"),
     ],
 )
-def test_a_changed_link_is_a_change_of_the_contract(old: str, new: str, field: str, tmp_path: Path) -> None:
+def test_a_changed_link_is_a_change_of_the_contract(old: str, new: str, field: str, tmp_path: Path):
     """Whichever base is compared, and whether or not its columns show it."""
     before = linked_contract(tmp_path)
     after = linked_contract(tmp_path, contract_text().replace(old, new))
@@ -212,7 +206,7 @@ def test_a_changed_link_is_a_change_of_the_contract(old: str, new: str, field: s
     assert compare(before, after).breaking
 
 
-def test_links_and_unit_are_those_of_the_file(tmp_path: Path) -> None:
+def test_links_and_unit_are_those_of_the_file(tmp_path: Path):
     """The text that the tests vary is the one that is read."""
     terms = linked_of(linked_contract(tmp_path)).terms
     assert len(terms.links) == LINKS.count("from:")

@@ -1,7 +1,5 @@
 """Contracts on disk: what loads, and what each mistake gets to read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ UNIT = "unit: {kind: row, scope: block}"
 ADJACENCY = "adjacency: add_remove"
 
 
-def test_a_contract_loads_into_frozen_columns(tmp_path: Path) -> None:
+def test_a_contract_loads_into_frozen_columns(tmp_path: Path):
     """Identity, terms and the five kinds of domain arrive as written."""
     contract = loaded(tmp_path)
     assert (contract.id, contract.version, contract.table, contract.apiVersion) == (
@@ -34,7 +32,7 @@ def test_a_contract_loads_into_frozen_columns(tmp_path: Path) -> None:
     assert contract.column("job").domain.provenance.reference == "https://example.org/jobs"
 
 
-def test_the_id_column_has_no_domain_and_is_no_column(tmp_path: Path) -> None:
+def test_the_id_column_has_no_domain_and_is_no_column(tmp_path: Path):
     """With a unit of kind id the id is delivered by the source but is never a column of a table."""
     contract = loaded(
         tmp_path,
@@ -150,7 +148,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("old", "new", "field", "says"), MISTAKES)
 def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
     tmp_path: Path, old: str, new: str, field: str, says: str
-) -> None:
+):
     """Each mistake yields a finding on a line of the file, at its field, that says what is allowed or what to do."""
     text = replaced(CONTRACT, (old, new))
     findings = contract_findings(tmp_path, text)
@@ -169,9 +167,7 @@ def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
         ("{kind: row, scope: forever}", "'forever'", "write"),
     ],
 )
-def test_a_unit_says_whether_a_block_or_a_lifetime_is_bounded(
-    tmp_path: Path, unit: str, found: str, verb: str
-) -> None:
+def test_a_unit_says_whether_a_block_or_a_lifetime_is_bounded(tmp_path: Path, unit: str, found: str, verb: str):
     """A missing scope and one that means nothing are refused on the unit's line, with what each word would mean."""
     text = replaced(
         CONTRACT,
@@ -189,7 +185,7 @@ def test_a_unit_says_whether_a_block_or_a_lifetime_is_bounded(
     assert "`scope: lifetime` if people appear in several blocks" in finding.remedy
 
 
-def test_both_scopes_are_read_and_are_two_contracts(tmp_path: Path) -> None:
+def test_both_scopes_are_read_and_are_two_contracts(tmp_path: Path):
     """The charge depends on the scope, so the digest does."""
     contracts = {
         scope: loaded(tmp_path, (UNIT, f"unit: {{kind: row, scope: {scope}}}")) for scope in ("block", "lifetime")
@@ -198,7 +194,7 @@ def test_both_scopes_are_read_and_are_two_contracts(tmp_path: Path) -> None:
     assert contracts["block"].digest != contracts["lifetime"].digest
 
 
-def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path) -> None:
+def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path):
     """The line is that of the value, also deep inside a block."""
     text = replaced(CONTRACT, ("bounds: [17, 90]", "bounds:\n                - 17\n                - .inf"))
     (finding,) = contract_findings(tmp_path, text)
@@ -207,7 +203,7 @@ def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path) -> None:
     assert finding.found == "'.inf'"
 
 
-def test_all_findings_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_all_findings_come_at_once_in_the_order_of_the_file(tmp_path: Path):
     """A bad header, a bad gate, a bad zero and three bad domains are one refusal with all of them."""
     text = replaced(
         CONTRACT,
@@ -226,7 +222,7 @@ def test_all_findings_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> N
         assert field in fields
 
 
-def test_a_refused_privacy_block_does_not_hide_its_other_mistakes(tmp_path: Path) -> None:
+def test_a_refused_privacy_block_does_not_hide_its_other_mistakes(tmp_path: Path):
     """With a bad adjacency the unknown gate is still reported."""
     text = replaced(CONTRACT, (ADJACENCY, "adjacency: both"), ("nulls:age", "nulls:agee"))
     fields = [finding.field for finding in contract_findings(tmp_path, text)]
@@ -236,7 +232,7 @@ def test_a_refused_privacy_block_does_not_hide_its_other_mistakes(tmp_path: Path
 PUBLIC_TOTAL = 'adjacency: replace_one\n          invariants: [{kind: total, value: 100, reference: "the yearbook"}]'
 
 
-def test_a_public_total_needs_replace_one_and_one_row_per_unit(tmp_path: Path) -> None:
+def test_a_public_total_needs_replace_one_and_one_row_per_unit(tmp_path: Path):
     """Law 4: an exact total is public only where neighbours have the same size."""
     contract = loaded(tmp_path, (ADJACENCY, PUBLIC_TOTAL))
     assert contract.total is not None
@@ -254,7 +250,7 @@ def test_a_public_total_needs_replace_one_and_one_row_per_unit(tmp_path: Path) -
     assert finding.field.endswith("unit.max_rows_per_unit")
 
 
-def test_an_invariant_needs_a_reference(tmp_path: Path) -> None:
+def test_an_invariant_needs_a_reference(tmp_path: Path):
     """A public total without the place where it is published is refused."""
     text = replaced(CONTRACT, (ADJACENCY, PUBLIC_TOTAL.replace(', reference: "the yearbook"', "")))
     (finding,) = contract_findings(tmp_path, text)
@@ -286,13 +282,13 @@ FILES = [
 
 
 @pytest.mark.parametrize(("content", "says"), FILES)
-def test_a_file_that_is_no_contract_is_refused_with_a_reason(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_file_that_is_no_contract_is_refused_with_a_reason(tmp_path: Path, content: bytes, says: str):
     """Empty, malformed, ambiguous and hostile files get findings, never a traceback."""
     findings = contract_findings(tmp_path, content)
     assert any(says in str(finding) for finding in findings), findings
 
 
-def test_a_missing_file_and_a_folder_are_findings(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_findings(tmp_path: Path):
     """What is not there is said with the path that was asked for."""
     for path, says in ((tmp_path / "no.yaml", "no such file"), (tmp_path, "a folder")):
         with pytest.raises(ContractRefused, match=says) as refused:
@@ -301,7 +297,7 @@ def test_a_missing_file_and_a_folder_are_findings(tmp_path: Path) -> None:
         assert refused.value.exit_code == 2
 
 
-def test_aliases_that_expand_without_end_are_refused(tmp_path: Path) -> None:
+def test_aliases_that_expand_without_end_are_refused(tmp_path: Path):
     """Nine levels of nine aliases each would be 400 million values."""
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [" + ", ".join([f"*a{n - 1}"] * 9) + "]" for n in range(1, 9)]
@@ -309,13 +305,13 @@ def test_aliases_that_expand_without_end_are_refused(tmp_path: Path) -> None:
     assert "expand without end" in finding.found
 
 
-def test_two_tables_are_refused(tmp_path: Path) -> None:
+def test_two_tables_are_refused(tmp_path: Path):
     """One contract describes one table."""
     findings = contract_findings(tmp_path, CONTRACT + "  - name: second\n    properties: []\n")
     assert any(finding.found == "2 tables" for finding in findings)
 
 
-def test_the_digest_depends_on_meaning_and_not_on_layout(tmp_path: Path) -> None:
+def test_the_digest_depends_on_meaning_and_not_on_layout(tmp_path: Path):
     """Comments, order of keys, spelling of numbers and the form of the bins change nothing; a bound does."""
     digest = loaded(tmp_path).digest
     same = loaded(
@@ -341,14 +337,14 @@ def test_the_digest_depends_on_meaning_and_not_on_layout(tmp_path: Path) -> None
     assert loaded(tmp_path, ("values: [F, M]", "values: [M, F]")).digest != digest
 
 
-def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
     """Editors that write one do no harm."""
     path = write(tmp_path, "bom.odcs.yaml", "﻿" + CONTRACT)
     assert load_contract(path).id == "people"
 
 
 @pytest.mark.parametrize("name", ["row", "Row", "ROW"])
-def test_an_id_column_is_not_named_like_the_unit_row(tmp_path: Path, name: str) -> None:
+def test_an_id_column_is_not_named_like_the_unit_row(tmp_path: Path, name: str):
     """The ledger could not tell such a unit from the unit row."""
     text = replaced(
         CONTRACT,

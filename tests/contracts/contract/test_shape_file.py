@@ -1,7 +1,5 @@
 """Shapes of places in a contract: read from GeoJSON on whole numbers, the same everywhere, and refused by name."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,7 +54,7 @@ def contract(folder: Path, shapes: str, *features: Any, text: str | None = None)
 
 
 @pytest.mark.parametrize("shapes", [PLAIN, WITH_KEY])
-def test_features_are_named_by_codes_or_labels(tmp_path: Path, shapes: str) -> None:
+def test_features_are_named_by_codes_or_labels(tmp_path: Path, shapes: str):
     """The outlines stand in the order of the labels, on a grid whose longer side has 1,000 squares."""
     read = contract(tmp_path, shapes, SOUTH, NORTH).column("region").shapes
     assert read is not None
@@ -66,7 +64,7 @@ def test_features_are_named_by_codes_or_labels(tmp_path: Path, shapes: str) -> N
     assert read.attribution == (None if shapes == PLAIN else "Made up")
 
 
-def test_places_away_from_the_equator_are_narrower(tmp_path: Path) -> None:
+def test_places_away_from_the_equator_are_narrower(tmp_path: Path):
     """At 60 degrees a degree of longitude is half as wide as one of latitude."""
     north, south = feature(square(10, 60), region=1), feature(square(10, 59), region=2)
     read = contract(tmp_path, PLAIN, north, south).column("region").shapes
@@ -74,7 +72,7 @@ def test_places_away_from_the_equator_are_narrower(tmp_path: Path) -> None:
     assert (read.width, read.height) == (250, 1000)
 
 
-def test_parts_of_a_place_are_joined_and_specks_left_out(tmp_path: Path) -> None:
+def test_parts_of_a_place_are_joined_and_specks_left_out(tmp_path: Path):
     """Several features and polygons of one place are one outline; a place that is a speck is a dot."""
     islands = feature([square(10.5, 0.5, 1e-6), square(11.2, 0.1, 0.2)], "MultiPolygon", region="1")
     read = contract(tmp_path, PLAIN, NORTH, islands, feature(square(10, 0, 1e-5), region=2)).column("region").shapes
@@ -83,7 +81,7 @@ def test_parts_of_a_place_are_joined_and_specks_left_out(tmp_path: Path) -> None
     assert read.outlines[1].path.count("M") == 1
 
 
-def test_long_and_short_form_and_a_contract_that_is_read_again_are_the_same(tmp_path: Path) -> None:
+def test_long_and_short_form_and_a_contract_that_is_read_again_are_the_same(tmp_path: Path):
     read = contract(tmp_path, WITH_KEY, NORTH, SOUTH)
     long = contract_document(tmp_path / "places.yaml").text()
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(long, sort_keys=False))
@@ -97,7 +95,7 @@ def test_long_and_short_form_and_a_contract_that_is_read_again_are_the_same(tmp_
     ]
 
 
-def test_a_registered_contract_takes_its_shapes_along(tmp_path: Path) -> None:
+def test_a_registered_contract_takes_its_shapes_along(tmp_path: Path):
     """The registry keeps the file beside the contract, so that the registered one loads without the first folder."""
     before = contract(tmp_path, PLAIN, NORTH, SOUTH)
     registry = Registry(tmp_path / "registry")
@@ -128,7 +126,7 @@ WRONG = [
 @pytest.mark.parametrize(("features", "text", "found"), WRONG)
 def test_what_is_no_shape_of_the_places_is_refused_at_its_line(
     tmp_path: Path, features: tuple[Any, ...], text: str | None, found: str
-) -> None:
+):
     """Line, what was found, what is allowed."""
     with pytest.raises(ContractRefused) as refused:
         contract(tmp_path, PLAIN, *features, text=text)
@@ -148,13 +146,13 @@ def test_what_is_no_shape_of_the_places_is_refused_at_its_line(
         ("shapes: {file: regions.geojson, keys: NAME}", "a mapping"),
     ],
 )
-def test_shapes_lie_in_a_file_beside_the_contract(tmp_path: Path, shapes: str, found: str) -> None:
+def test_shapes_lie_in_a_file_beside_the_contract(tmp_path: Path, shapes: str, found: str):
     with pytest.raises(ContractRefused) as refused:
         contract(tmp_path, shapes, NORTH, SOUTH)
     assert found in refused.value.findings[0].found
 
 
-def test_bins_have_no_shapes(tmp_path: Path) -> None:
+def test_bins_have_no_shapes(tmp_path: Path):
     """Only places that the contract names can be drawn."""
     (tmp_path / "regions.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [NORTH]}))
     text = CONTRACT.replace(", SHAPES", "").replace("0..99 by 10", "{range: 0..99 by 10, shapes: regions.geojson}")
@@ -164,13 +162,13 @@ def test_bins_have_no_shapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["M0 0L1 1Z", 'M0 0L1 1L2 2Z"/><script>', "M0 0L1 1L2 2", "M0 0L99999 1L2 2Z", ""])
-def test_a_path_is_a_path_and_nothing_else(path: str) -> None:
+def test_a_path_is_a_path_and_nothing_else(path: str):
     """What a record claims as an outline is drawn into a page: nothing but points passes."""
     with pytest.raises(ValidationError):
         Outline(label="north", path=path)
 
 
-def test_outlines_are_of_the_column_and_few_enough(tmp_path: Path) -> None:
+def test_outlines_are_of_the_column_and_few_enough(tmp_path: Path):
     """A record with outlines of other places, twice the same, or of endless detail does not load."""
     column = contract(tmp_path, PLAIN, NORTH, SOUTH).column("region")
     assert column.shapes is not None

@@ -1,7 +1,5 @@
 """Short contracts: a line a column, read into the model of the long form, and refused at the line that is wrong."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -41,7 +39,7 @@ def _loaded(folder: Path, text: str) -> Contract:
     return load_contract(write(folder, "short.yaml", text))
 
 
-def test_a_short_contract_is_the_long_one(tmp_path: Path) -> None:
+def test_a_short_contract_is_the_long_one(tmp_path: Path):
     """The sample contract, written in lines: the same model, and the same digest, so the same accounts."""
     short, long = _loaded(tmp_path, SHORT), load_contract(write(tmp_path, "long.yaml", CONTRACT))
     assert short == long
@@ -59,7 +57,7 @@ LABELS = {
 }  # fmt: skip
 
 
-def test_twenty_four_columns_of_the_acs_take_at_most_sixty_lines(tmp_path: Path) -> None:
+def test_twenty_four_columns_of_the_acs_take_at_most_sixty_lines(tmp_path: Path):
     """The shipped contract says what a long form says that is put together here, by another route."""
     contract = load_contract(ACS)
     assert len(ACS.read_text().splitlines()) <= 60
@@ -95,7 +93,7 @@ def _long_column(folder: Path, name: str, domain: dict[str, Any], description: s
 
 
 @pytest.mark.parametrize("text", [SHORT, ACS.read_text()])
-def test_the_long_text_of_a_short_contract_loads_as_the_same(tmp_path: Path, text: str) -> None:
+def test_the_long_text_of_a_short_contract_loads_as_the_same(tmp_path: Path, text: str):
     """Other tools read the standard's form; nothing is lost on the way there."""
     path = write(tmp_path, "short.yaml", text)
     written = write(tmp_path, "written.yaml", yaml.safe_dump(contract_document(path).text(), sort_keys=False))
@@ -123,9 +121,7 @@ def test_the_long_text_of_a_short_contract_loads_as_the_same(tmp_path: Path, tex
         ("{type: integer, bounds: [0, 1], bins: {width: 1}}", "integer", "integer", ("0", "1")),
     ],
 )
-def test_each_form_means_one_domain(
-    tmp_path: Path, written: str, kind: str, logical: str, labels: tuple[str, ...]
-) -> None:
+def test_each_form_means_one_domain(tmp_path: Path, written: str, kind: str, logical: str, labels: tuple[str, ...]):
     """Cells, kind and logical type of every short form."""
     column = _loaded(tmp_path, SHORT.partition("structural")[0] + _COLUMNS.format(written)).column("c")
     assert (column.domain.kind, column.logical_type, column.labels) == (kind, logical, (*labels, "(null)"))
@@ -167,7 +163,7 @@ _COLUMNS = "defaults: {{nulls: category, provenance: declared}}\ncolumns:\n  c: 
 )
 def test_a_mistake_is_told_by_the_names_and_lines_of_the_file(
     tmp_path: Path, old: str, new: str, field: str, found: str, said: str
-) -> None:
+):
     """Nobody who writes the short form has to know where its parts stand in the long one."""
     text = replaced(SHORT, (old, new))
     findings = contract_findings(tmp_path, text)
@@ -181,14 +177,14 @@ def test_a_mistake_is_told_by_the_names_and_lines_of_the_file(
     assert line == 1 if field == "id" else line == line_of(text, new.strip().partition("\n")[0])
 
 
-def test_columns_beside_a_schema_are_refused(tmp_path: Path) -> None:
+def test_columns_beside_a_schema_are_refused(tmp_path: Path):
     """A file is short or long, not both."""
     findings = contract_findings(tmp_path, CONTRACT + "columns: {a: 0..1 by 1}\n")
     assert any("the unknown key 'schema'" in finding.found for finding in findings)
     assert contract_findings(tmp_path, "id: x\nversion: 1.0.0\ncolumns:\n")[0].field == "columns"
 
 
-def test_an_open_default_is_one_finding_and_not_one_a_column(tmp_path: Path) -> None:
+def test_an_open_default_is_one_finding_and_not_one_a_column(tmp_path: Path):
     """Five columns have no null policy of their own; one place has to be declared."""
     text = replaced(
         SHORT,
@@ -203,7 +199,7 @@ def test_an_open_default_is_one_finding_and_not_one_a_column(tmp_path: Path) -> 
     assert findings[1].allowed == "a width (0..99 by 5), or where bins begin (0..99 at 18, 40, 65)"
 
 
-def test_the_unit_s_id_needs_no_line_of_its_own(tmp_path: Path) -> None:
+def test_the_unit_s_id_needs_no_line_of_its_own(tmp_path: Path):
     """It is a column of the source without a domain; with a line among the columns it is refused."""
     unit = ("{kind: row, scope: block}", "{kind: id, scope: block, column: who, max_rows_per_unit: 3}")
     assert _loaded(tmp_path, replaced(SHORT, unit)).source_columns[0] == "who"
@@ -211,7 +207,7 @@ def test_the_unit_s_id_needs_no_line_of_its_own(tmp_path: Path) -> None:
     assert any("'who'" in finding.found for finding in findings)
 
 
-def test_what_is_left_out_changes_a_digest_only_where_something_is(tmp_path: Path) -> None:
+def test_what_is_left_out_changes_a_digest_only_where_something_is(tmp_path: Path):
     """Contracts from before `left_out` keep digest and JSON, by which their versions and accounts are known."""
     plain, left = _loaded(tmp_path, SHORT), _loaded(tmp_path, replaced(SHORT, ("gates:", "left_out: [b, a]\ngates:")))
     turned = _loaded(tmp_path, replaced(SHORT, ("gates:", "left_out: [a, b]\ngates:")))

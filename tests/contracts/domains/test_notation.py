@@ -1,7 +1,5 @@
 """Notations of numbers and days: one code for one value, however it is stored, and no text stops a run."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, datetime
 from decimal import Decimal
@@ -118,7 +116,7 @@ VALUES = st.one_of(st.none(), st.integers(-800, 9000).map(lambda n: Fraction(n, 
 @given(values=st.lists(VALUES, min_size=1, max_size=12), grouped=st.booleans())
 def test_a_number_has_one_code_as_text_of_the_notation_and_as_any_type(
     name: str, kind: str, values: list[Fraction | None], grouped: bool
-) -> None:
+):
     """Codes and broken checks."""
     notation = NOTATIONS[name]
     a_column = numbers_column(kind, notation, missing=[spelled(Fraction(-99), notation, grouped=False)])
@@ -131,7 +129,7 @@ def test_a_number_has_one_code_as_text_of_the_notation_and_as_any_type(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str) -> None:
+def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str):
     missing = date(1900, 1, 1)
     a_column = days_column(form, missing=[missing.strftime(form)])
     days = [date(2020, 2, 29), date(2021, 1, 1), date(1999, 3, 4), date(2030, 12, 31), missing, None]
@@ -149,7 +147,7 @@ def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str) -> 
         assert read(a_column, pa.array([None if each is None else f"{each}.0" for each in whole])) == expected
 
 
-def test_a_day_of_one_digit_and_a_time_of_day_are_read() -> None:
+def test_a_day_of_one_digit_and_a_time_of_day_are_read():
     texts = pa.array(["1.2.2021", " 01.02.2021 ", "1.2.2021 14:30", "01.02.2021 14:30:59,5", "1.2.2021 2:30 PM"])
     assert {code for code, *_ in read(days_column("%d.%m.%Y"), texts)} == {397}
 
@@ -161,11 +159,11 @@ def test_a_day_of_one_digit_and_a_time_of_day_are_read() -> None:
         *(days_column(form, granularity="year", missing=["99", "x"]) for form in FORMATS),
     ],
 )
-def test_a_hostile_text_stops_nothing(a_column: Column) -> None:
+def test_a_hostile_text_stops_nothing(a_column: Column):
     assert len(read(a_column, pa.array(MISREAD))) == len(MISREAD)
 
 
-def test_what_is_not_of_the_notation_is_missing_and_a_misfit() -> None:
+def test_what_is_not_of_the_notation_is_missing_and_a_misfit():
     """The brief list: 1.5 under a decimal comma is another notation, so nobody takes 1.500 for 1500 or for 1.5."""
     a_column = numbers_column("decimal", {"decimal": ","})
     texts = [",", "1,", ",5", "1,5,2", "−1,5", "NaN", "1e5", "１,５", "1 5", "1.5", "1.500"]
@@ -175,7 +173,7 @@ def test_what_is_not_of_the_notation_is_missing_and_a_misfit() -> None:
     assert read(dated, pa.array(texts)) == [(dated.null_code, *in_numbers((0, 1, 0)))] * len(texts)
 
 
-def test_without_a_notation_nothing_changes() -> None:
+def test_without_a_notation_nothing_changes():
     """A decimal comma is a misfit, and the wrong case for the tests above: without `decimal:` 1,5 is no 1.5."""
     a_column = numbers_column("decimal", {})
     assert read(a_column, pa.array(["1,5", "1.5"])) == [
@@ -184,7 +182,7 @@ def test_without_a_notation_nothing_changes() -> None:
     ]
 
 
-def test_python_reads_missing_texts_as_the_statements_do() -> None:
+def test_python_reads_missing_texts_as_the_statements_do():
     for name, written in NOTATIONS.items():
         notation = NumberNotation(written.get("decimal", "."), written.get("grouping"))
         a_column = numbers_column("decimal", written)
@@ -196,7 +194,7 @@ def test_python_reads_missing_texts_as_the_statements_do() -> None:
 
 
 @pytest.mark.parametrize(("zone", "day"), [(None, 364), ("UTC", 364), ("Europe/Berlin", 365), ("Asia/Tokyo", 365)])
-def test_an_instant_is_of_the_day_of_the_declared_zone(zone: str | None, day: int) -> None:
+def test_an_instant_is_of_the_day_of_the_declared_zone(zone: str | None, day: int):
     """Stored or spelled with its offset, by the row and the zone alone; moments without a zone stay as they are."""
     a_column = days_column(None, bounds=["2023-01-01", "2024-12-31"], **({} if zone is None else {"time_zone": zone}))
     instant = pa.array([datetime(2023, 12, 31, 23, 30)], pa.timestamp("us", "UTC"))
@@ -213,7 +211,7 @@ def test_an_instant_is_of_the_day_of_the_declared_zone(zone: str | None, day: in
     assert read(a_column, pa.array(["2023-12-31 23:30:00"]))[0][0] == 364
 
 
-def test_the_zone_of_the_process_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_zone_of_the_process_decides_nothing(monkeypatch: pytest.MonkeyPatch):
     import time
 
     a_column = days_column(None, bounds=["2023-01-01", "2024-12-31"])
@@ -226,13 +224,13 @@ def test_the_zone_of_the_process_decides_nothing(monkeypatch: pytest.MonkeyPatch
     time.tzset()
 
 
-def test_summer_time_and_its_end_are_the_zones_own() -> None:
+def test_summer_time_and_its_end_are_the_zones_own():
     a_column = days_column(None, bounds=["2023-01-01", "2024-12-31"], time_zone="Europe/Berlin")
     texts = ["2023-07-01T21:59:59Z", "2023-07-01T22:00:00Z", "2023-12-01T22:59:59Z", "2023-12-01T23:00:00Z"]
     assert [code for code, *_ in read(a_column, pa.array(texts))] == [181, 182, 334, 335]
 
 
-def test_the_time_zones_are_those_of_cities_that_duckdb_has_too() -> None:
+def test_the_time_zones_are_those_of_cities_that_duckdb_has_too():
     """The list of a contract is DuckDB's own, without the names that changed their meaning once."""
     with duckdb.connect() as connection:
         names = [str(row[0]) for row in connection.execute("SELECT name FROM pg_timezone_names()").fetchall()]
@@ -255,7 +253,7 @@ def test_the_time_zones_are_those_of_cities_that_duckdb_has_too() -> None:
         ({"decimal": ",", "missing": ["1,5"]}, "'1,5' lies inside the bounds"),
     ],
 )
-def test_an_ambiguous_notation_of_numbers_is_refused(keys: dict[str, Any], says: str) -> None:
+def test_an_ambiguous_notation_of_numbers_is_refused(keys: dict[str, Any], says: str):
     with pytest.raises(ValidationError, match=re.escape(says)):
         numbers_column("decimal", keys)
 
@@ -278,24 +276,24 @@ def test_an_ambiguous_notation_of_numbers_is_refused(keys: dict[str, Any], says:
         ("", "without %d and %m and %Y"),
     ],
 )
-def test_a_format_that_is_ambiguous_or_not_read_is_refused(form: str, says: str) -> None:
+def test_a_format_that_is_ambiguous_or_not_read_is_refused(form: str, says: str):
     with pytest.raises(ValidationError, match=re.escape(says)):
         days_column(form)
 
 
-def test_a_missing_day_in_another_notation_is_refused() -> None:
+def test_a_missing_day_in_another_notation_is_refused():
     with pytest.raises(ValidationError, match="'1900-01-01', a value in another notation"):
         days_column("%d.%m.%Y", missing=["1900-01-01"])
 
 
-def test_a_zone_that_is_none_is_refused_with_the_nearest() -> None:
+def test_a_zone_that_is_none_is_refused_with_the_nearest():
     with pytest.raises(ValidationError) as error:
         days_column(None, time_zone="Europe/Berlim")
     [problem] = error.value.errors()[0]["ctx"]["problems"]
     assert problem.remedy == "write 'Europe/Berlin' instead of 'Europe/Berlim'"
 
 
-def test_a_notation_changes_the_digest_and_comes_back_from_the_record() -> None:
+def test_a_notation_changes_the_digest_and_comes_back_from_the_record():
     plain = contract_of(numbers_column("decimal", {}))
     for a_column in (
         numbers_column("decimal", {"decimal": ",", "grouping": "."}),
@@ -308,7 +306,7 @@ def test_a_notation_changes_the_digest_and_comes_back_from_the_record() -> None:
         assert again.digest == contract.digest != plain.digest
 
 
-def test_a_notation_stands_in_the_domain_block_of_a_file(tmp_path: Path) -> None:
+def test_a_notation_stands_in_the_domain_block_of_a_file(tmp_path: Path):
     path, kind = tmp_path / "c.odcs.yaml", "kind: integer\n"
     path.write_text(CONTRACT.replace(kind, f"{kind}              grouping: ' '\n"), encoding="utf-8")
     assert load_contract(path).column("age").domain.grouping == " "
@@ -316,7 +314,7 @@ def test_a_notation_stands_in_the_domain_block_of_a_file(tmp_path: Path) -> None
     assert "grouping" in finding.remedy
 
 
-def test_another_notation_is_breaking_for_the_account() -> None:
+def test_another_notation_is_breaking_for_the_account():
     for old, new, field in (
         (numbers_column("decimal", {}), numbers_column("decimal", {"decimal": ","}), "columns.x.decimal"),
         (

@@ -1,7 +1,5 @@
 """Forms of values inside bins: leaves, magnitudes, sums, trees; every offset in one leaf, refusals with words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -53,7 +51,7 @@ def tree_of(domain: DeclaredDomain) -> BinTree:
 
 
 @given(st.lists(st.integers(-3000, 3000), min_size=3, max_size=20, unique=True))
-def test_leaves_hold_every_offset_once_and_each_bin_is_made_of_whole_leaves(edges: list[int]) -> None:
+def test_leaves_hold_every_offset_once_and_each_bin_is_made_of_whole_leaves(edges: list[int]):
     """Both bounds and 0 have leaves of their own, whatever the bins."""
     edges = sorted(edges)
     domain = whole(edges)
@@ -76,7 +74,7 @@ def test_leaves_hold_every_offset_once_and_each_bin_is_made_of_whole_leaves(edge
     assert tree.row_moves == (1,) * tree.levels
 
 
-def test_few_values_have_leaves_of_their_own_and_bins_of_one_value_have_no_tree() -> None:
+def test_few_values_have_leaves_of_their_own_and_bins_of_one_value_have_no_tree():
     assert tree_of(whole([0, 50, 99])).leaves == 100
     assert bin_tree("pay", whole([0, 1, 2]), 1) is None or tree_of(whole([0, 1, 2])).leaves == 3
     single = IntegerDomain.model_validate({"kind": "integer", "bounds": [0, 9], "bins": {"width": 1}, **TERMS})
@@ -89,7 +87,7 @@ def test_few_values_have_leaves_of_their_own_and_bins_of_one_value_have_no_tree(
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 2), (0, 2, 2), (0, 3, 2), (0, 101), tuple(range(10**4))])
-def test_cuts_that_are_no_leaves_are_problems(cuts: tuple[int, ...]) -> None:
+def test_cuts_that_are_no_leaves_are_problems(cuts: tuple[int, ...]):
     """So a grant refuses them before it draws."""
     tree = tree_of(whole([0, 50, 100]))
     if len(cuts) == 10**4:
@@ -97,7 +95,7 @@ def test_cuts_that_are_no_leaves_are_problems(cuts: tuple[int, ...]) -> None:
     assert addend_problems(replace(tree, cuts=cuts), 1)
 
 
-def test_a_bin_that_begins_inside_a_leaf_is_refused() -> None:
+def test_a_bin_that_begins_inside_a_leaf_is_refused():
     tree = tree_of(whole([0, 50, 99]))
     with pytest.raises(ValueError, match="inside a leaf"):
         bin_ends(whole([0, 50, 99]).axis, replace(tree, cuts=(0, 49, 51)))
@@ -112,7 +110,7 @@ def over(low: Decimal | int, high: Decimal | int, step: Decimal | int = 1) -> Va
 
 
 @given(some.integers(-(10**8), 10**8), some.integers(1, 10**9), STEPS)
-def test_each_offset_is_in_one_bin(start: int, width: int, step: Decimal) -> None:
+def test_each_offset_is_in_one_bin(start: int, width: int, step: Decimal):
     """Bins follow each other from 0 to the width, and are at most half as long as their distance from 0, or one."""
     magnitudes = over(start * step, (start + width) * step, step)
     bins, zero = magnitudes.bins, magnitudes.zero
@@ -136,11 +134,11 @@ def test_each_offset_is_in_one_bin(start: int, width: int, step: Decimal) -> Non
         ((0, 1), ["0 to 0", "1 to 1"]),
     ],
 )
-def test_bins_by_hand(bounds: tuple[int, int], names: list[str]) -> None:
+def test_bins_by_hand(bounds: tuple[int, int], names: list[str]):
     assert list(over(*bounds).part_names) == names
 
 
-def test_a_narrowed_lattice_is_written_as_any_other_and_read_from_the_whole_one() -> None:
+def test_a_narrowed_lattice_is_written_as_any_other_and_read_from_the_whole_one():
     magnitudes = over(Decimal("-2.5"), Decimal("7.5"), Decimal("0.5"))
     narrowed = magnitudes.narrowed(4, 11)
     assert (narrowed.low, narrowed.high, narrowed.width) == (Decimal("-0.5"), Decimal("3"), 7)
@@ -152,7 +150,7 @@ def test_a_narrowed_lattice_is_written_as_any_other_and_read_from_the_whole_one(
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (5, 4), (10, 16), (0, 13), (-1, 6), (0, 21)])
-def test_a_clip_goes_from_bin_to_bin(first: int, last: int) -> None:
+def test_a_clip_goes_from_bin_to_bin(first: int, last: int):
     """Bins of 0 to 20: 0, 1, 2, 3, 4, 5-6, 7-8, 9-12, 13-16, 17-20."""
     with pytest.raises(ValueError, match="from where a bin begins to where one ends"):
         over(0, 20).narrowed(first, last)
@@ -170,7 +168,7 @@ def handed_out(moments: ValueMoments, offset: int) -> list[int]:
 
 
 @given(width=st.integers(1, 10**9), share=st.floats(0, 1), rows=st.integers(1, 1000))
-def test_a_row_hands_out_all_steps_and_none_below_zero(width: int, share: float, rows: int) -> None:
+def test_a_row_hands_out_all_steps_and_none_below_zero(width: int, share: float, rows: int):
     """Whatever the width: squares of up to 10^9 steps are rounded down, and what is left is never below 0."""
     moments = moments_of(lattice("0", str(width)), rows)
     parts = handed_out(moments, round(share * width))
@@ -181,7 +179,7 @@ def test_a_row_hands_out_all_steps_and_none_below_zero(width: int, share: float,
 
 
 @pytest.mark.parametrize(("width", "whole"), [(1, 65536), (73, 13 * 73**2), (256, 65536), (31622, 31622**2)])
-def test_squares_are_whole_steps_where_they_fit(width: int, whole: int) -> None:
+def test_squares_are_whole_steps_where_they_fit(width: int, whole: int):
     """The least multiple of W^2 from 65,536 on: then no part is rounded."""
     moments = moments_of(lattice("0", str(width)), 1)
     assert (moments.whole, moments.exact) == (whole, True)
@@ -193,7 +191,7 @@ def test_squares_are_whole_steps_where_they_fit(width: int, whole: int) -> None:
 
 
 @given(width=st.integers(31_623, 10**6), offsets=st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_rounded_squares_lower_a_variance_by_less_than_is_allowed_for(width: int, offsets: list[float]) -> None:
+def test_rounded_squares_lower_a_variance_by_less_than_is_allowed_for(width: int, offsets: list[float]):
     """By fractions: means are off by less than 1/2U of the clip, and a variance lies in (true - 1.25/U, true]."""
     moments = moments_of(lattice("0", str(width)), 10_000)
     assert not moments.exact
@@ -207,7 +205,7 @@ def test_rounded_squares_lower_a_variance_by_less_than_is_allowed_for(width: int
     assert variance - Fraction(5, 4 * moments.whole) < found <= variance
 
 
-def test_a_sum_alone_moves_by_the_farthest_value() -> None:
+def test_a_sum_alone_moves_by_the_farthest_value():
     for low, high, step, reach, both in (
         ("17", "90", "1", 90, False),
         ("-500", "200", "10", 50, True),
@@ -219,7 +217,7 @@ def test_a_sum_alone_moves_by_the_farthest_value() -> None:
         assert alone.to_json()["alone"] is True
 
 
-def test_a_sum_stands_alone_where_that_has_less_noise_and_fits_whole_steps() -> None:
+def test_a_sum_stands_alone_where_that_has_less_noise_and_fits_whole_steps():
     """At 0 both forms have the same noise; an end between two steps, or too far away, has no whole steps."""
     assert may_stand_alone(lattice("17", "90"), 1)
     assert may_stand_alone(lattice("-5", "5"), 1)
@@ -231,7 +229,7 @@ def test_a_sum_stands_alone_where_that_has_less_noise_and_fits_whole_steps() -> 
     assert not may_stand_alone(far, 2)
 
 
-def test_forms_that_cannot_be_are_told() -> None:
+def test_forms_that_cannot_be_are_told():
     assert form_problems(LoneSum(lattice("1", "7", "2")), 1)[0].allowed == "a lower end of whole steps"
     for whole in (0, -5, WIDEST + 1):
         assert "steps of all rows" in form_problems(ValueMoments(lattice("0", "7"), whole), 1)[0].allowed
@@ -247,7 +245,7 @@ def quarter_tree(width: int, steps: int, *, missing: bool = False) -> ValueTree:
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.booleans())
-def test_leaves_hold_every_offset_once_and_both_ends_alone(width: int, steps: int, missing: bool) -> None:
+def test_leaves_hold_every_offset_once_and_both_ends_alone(width: int, steps: int, missing: bool):
     """Leaves follow each other from 0 to width; the first and the last have one offset, others at most `steps`."""
     tree = quarter_tree(width, min(steps, width), missing=missing)
     ends = [(tree.first(leaf), tree.last(leaf)) for leaf in range(tree.leaves)]
@@ -258,7 +256,7 @@ def test_leaves_hold_every_offset_once_and_both_ends_alone(width: int, steps: in
 
 
 @pytest.mark.parametrize("leaves", [2, 3, 10, 99, 100, 1002, 2001, 60_000, 2**24])
-def test_levels_and_fan_out_make_the_error_least(leaves: int) -> None:
+def test_levels_and_fan_out_make_the_error_least(leaves: int):
     """Against all pairs whose tree has room for the leaves, found by another route."""
     tree = quarter_tree(leaves - 1, 1)
     assert tree.leaves == leaves
@@ -272,7 +270,7 @@ def test_levels_and_fan_out_make_the_error_least(leaves: int) -> None:
 
 
 @given(st.integers(1, 10**9))
-def test_the_usual_resolution_leaves_about_a_thousand_intervals(width: int) -> None:
+def test_the_usual_resolution_leaves_about_a_thousand_intervals(width: int):
     lattice = quarter_tree(width, 1).lattice
     tree = ValueTree(lattice, usual_resolution(lattice))
     assert (tree.leaf_steps - 1) * 1024 < width <= tree.leaf_steps * 1024
@@ -290,7 +288,7 @@ def test_the_usual_resolution_leaves_about_a_thousand_intervals(width: int) -> N
         ("0.25", prod((2**20, 2**20)), f"at most {MOST_NUMBERS:,} numbers"),
     ],
 )
-def test_a_resolution_that_does_not_fit_is_refused_with_words(resolution: str, cells: int, says: str) -> None:
+def test_a_resolution_that_does_not_fit_is_refused_with_words(resolution: str, cells: int, says: str):
     tree = ValueTree(quarter_tree(100, 1).lattice, Decimal(resolution))
     (problem,) = resolution_problems(tree, cells)
     assert says in problem.allowed

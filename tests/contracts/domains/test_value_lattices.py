@@ -1,7 +1,5 @@
 """Lattices of values inside bins: offsets by DuckDB, by expressions and by calendar arithmetic; what is refused."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -104,7 +102,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize(("name", "ends"), CASES, ids=str)
-def test_an_offset_by_sql_is_that_of_exact_numbers(name: str, ends: tuple[str, str, str]) -> None:
+def test_an_offset_by_sql_is_that_of_exact_numbers(name: str, ends: tuple[str, str, str]):
     """At, between and outside the bounds, at declared missing texts and at what is no number, under both policies."""
     a_column = COLUMNS[name]
     lattice = lattice_of(a_column, *ends)
@@ -120,7 +118,7 @@ def test_an_offset_by_sql_is_that_of_exact_numbers(name: str, ends: tuple[str, s
 
 
 @pytest.mark.parametrize(("name", "ends"), CASES, ids=str)
-def test_a_typed_column_gives_the_same_offsets_with_nan_and_infinity(name: str, ends: tuple[str, str, str]) -> None:
+def test_a_typed_column_gives_the_same_offsets_with_nan_and_infinity(name: str, ends: tuple[str, str, str]):
     """NaN and null are missing; infinities are outside, hence the ends: as they are for codes."""
     a_column = COLUMNS[name]
     lattice = lattice_of(a_column, *ends)
@@ -141,7 +139,7 @@ def test_a_typed_column_gives_the_same_offsets_with_nan_and_infinity(name: str, 
     st.sampled_from([("-0.5", "7.25", "0.25"), ("0", "7", "0.001"), ("-0.5", "7.2", "0.7"), ("0", "1", "0.000001")]),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_value_moves_by_half_a_step_at_most(values: list[float], ends: tuple[str, str, str]) -> None:
+def test_a_value_moves_by_half_a_step_at_most(values: list[float], ends: tuple[str, str, str]):
     """Beside what a double rounds; and never out of the lattice."""
     lattice = lattice_of(COLUMNS["decimal"], *ends)
     for value, found in zip(values, offsets_of(COLUMNS["decimal"], lattice, pl.Series(values)), strict=True):
@@ -153,7 +151,7 @@ def test_a_value_moves_by_half_a_step_at_most(values: list[float], ends: tuple[s
         assert abs(placed - clipped) <= Fraction(lattice.step) * (Fraction(1, 2) + Fraction(1, 10**6))
 
 
-def test_ties_go_up_for_values_and_for_what_missing_ones_are_mapped_to() -> None:
+def test_ties_go_up_for_values_and_for_what_missing_ones_are_mapped_to():
     """A missing value counts as the value that the contract names for it, half a step between two or not."""
     a_column = COLUMNS["mapped decimal"]
     lattice = lattice_of(a_column, "0", "50", "1")
@@ -162,7 +160,7 @@ def test_ties_go_up_for_values_and_for_what_missing_ones_are_mapped_to() -> None
     assert [offset_of(lattice, Decimal(text)) for text in ("0.5", "1.5", "12.5", "-3", "99")] == [1, 2, 13, 0, 50]
 
 
-def test_offsets_fit_their_type_at_its_edges() -> None:
+def test_offsets_fit_their_type_at_its_edges():
     """254 steps take 256 numbers with the missing one, and 65534 take 65536: the widest of one and two bytes."""
     for width, kind in ((254, "UTINYINT"), (255, "USMALLINT"), (65534, "USMALLINT"), (65535, "UINTEGER")):
         a_column = column("integer", "integer", bounds=[0, width], bins={"width": 1000})
@@ -175,7 +173,7 @@ def test_offsets_fit_their_type_at_its_edges() -> None:
     assert offsets_of(wide, lattice, pl.Series([10**9, 10**12, 123456789])) == [10**9 + 1, 10**9 + 1, 123456790]
 
 
-def test_only_numbers_are_added_up_and_only_numbers_and_dates_are_counted_on_a_lattice() -> None:
+def test_only_numbers_are_added_up_and_only_numbers_and_dates_are_counted_on_a_lattice():
     labels = column("categories", "string", values=["a", "b"])
     lattice = ValueLattice("x", Decimal(0), Decimal(1), Decimal(1), True)
     assert (labels.domain.value_bounds, labels.domain.lattice_bounds) == (None, None)
@@ -190,7 +188,7 @@ def test_only_numbers_are_added_up_and_only_numbers_and_dates_are_counted_on_a_l
     assert found == [1, 1, 18, 352, MISSING]
 
 
-def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract() -> None:
+def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract():
     """Each value's name has one spelling; a control character stands in it, which no column's name may have."""
     terms = [
         ("0", "1", "1"),
@@ -218,7 +216,7 @@ def test_names_differ_where_lattices_do_and_are_no_column_of_a_contract() -> Non
         ("0", "1E+3", 0, "1"),
     ],
 )
-def test_the_usual_step_is_a_unit_of_the_last_decimal(low: str, high: str, decimals: int, expected: str) -> None:
+def test_the_usual_step_is_a_unit_of_the_last_decimal(low: str, high: str, decimals: int, expected: str):
     step = usual_step(Decimal(low), Decimal(high), decimals=decimals)
     assert step == Decimal(expected)
     assert lattice_problems(Decimal(low), Decimal(high), step, 1) == []
@@ -245,9 +243,7 @@ def test_the_usual_step_is_a_unit_of_the_last_decimal(low: str, high: str, decim
         (("-1e15", "-999999999999999", "0.5"), 1, "at values of 1000000000000000", "tells apart", "step"),
     ],
 )
-def test_a_lattice_that_is_none_is_refused(
-    terms: tuple[str, str, str], rows: int, found: str, allowed: str, at: str
-) -> None:
+def test_a_lattice_that_is_none_is_refused(terms: tuple[str, str, str], rows: int, found: str, allowed: str, at: str):
     (problem,) = lattice_problems(*map(Decimal, terms), rows)
     assert found in problem.found
     assert allowed in problem.allowed
@@ -255,7 +251,7 @@ def test_a_lattice_that_is_none_is_refused(
     assert problem.remedy
 
 
-def test_far_from_0_a_value_still_moves_by_half_a_step_at_most() -> None:
+def test_far_from_0_a_value_still_moves_by_half_a_step_at_most():
     """At the finest step that is allowed there: offsets are those of exact numbers."""
     low, high, step = Decimal(10**6), Decimal(10**6 + 1), Decimal("1e-9")
     assert lattice_problems(low, high, step, 1) == []
@@ -267,7 +263,7 @@ def test_far_from_0_a_value_still_moves_by_half_a_step_at_most() -> None:
     assert offsets_of(a_column, lattice, values) == [place + 1 for place in places]
 
 
-def test_the_widest_lattice_is_allowed_and_the_named_step_is_enough() -> None:
+def test_the_widest_lattice_is_allowed_and_the_named_step_is_enough():
     """All rows of a unit together; one step more is refused, and the remedy names a step that is not."""
     assert lattice_problems(Decimal(0), Decimal(WIDEST), Decimal(1), 1) == []
     assert lattice_problems(Decimal(0), Decimal(WIDEST // 4), Decimal(1), 4) == []
@@ -277,7 +273,7 @@ def test_the_widest_lattice_is_allowed_and_the_named_step_is_enough() -> None:
     assert lattice_problems(Decimal(0), Decimal(10), step / 10, 7) != []
 
 
-def test_a_width_does_not_depend_on_the_decimal_context() -> None:
+def test_a_width_does_not_depend_on_the_decimal_context():
     """The context belongs to a thread: a plan, a snapshot and a draw of one lattice have one width."""
     lattice = ValueLattice("wage", Decimal(0), Decimal("199.5"), Decimal("0.5"), counts_missing=True)
     with localcontext() as context:
@@ -304,7 +300,7 @@ def tree_of(made: DateDomain) -> BinTree:
 
 
 @pytest.mark.parametrize(("granularity", "periods"), PERIODS)
-def test_each_day_has_a_leaf_of_its_own_and_periods_are_whole_leaves(granularity: str, periods: int) -> None:
+def test_each_day_has_a_leaf_of_its_own_and_periods_are_whole_leaves(granularity: str, periods: int):
     made = domain(granularity)
     tree = tree_of(made)
     assert tree.lattice.low == Decimal((FIRST - date(1970, 1, 1)).days)
@@ -314,7 +310,7 @@ def test_each_day_has_a_leaf_of_its_own_and_periods_are_whole_leaves(granularity
     assert [FIRST + timedelta(days=tree.first(leaf)) for leaf in ends[:-1]] == [first for first, _ in made.bins]
 
 
-def test_single_days_have_nothing_inside_them() -> None:
+def test_single_days_have_nothing_inside_them():
     assert bin_tree("day", domain("day"), 1) is None
     joined = bin_tree("day", domain("day"), 1, joins=True)
     assert joined is not None, "single days can be joined"
@@ -322,7 +318,7 @@ def test_single_days_have_nothing_inside_them() -> None:
 
 
 @pytest.mark.parametrize("policy", ["category", "map"])
-def test_offsets_are_days_from_the_first_one(policy: str) -> None:
+def test_offsets_are_days_from_the_first_one(policy: str):
     """All days around the bounds, far ones, none, and a declared missing one; both routes, by Python's calendar."""
     nulls = {"policy": "category"} if policy == "category" else {"policy": "map", "to": "2024-01-01"}
     made = domain(nulls=nulls, missing=["1900-01-01"])

@@ -1,7 +1,5 @@
 """Headers of CSV files, and a table beside its codebook: contradictions are said with their places."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import threading
@@ -23,7 +21,7 @@ def _names(folder: Path, content: bytes, name: str = "rows.csv") -> list[str]:
     return [column.name for column in sketch_of_csv(write(folder, name, content)).columns]
 
 
-def test_not_one_byte_behind_the_header_is_asked_for(tmp_path: Path) -> None:
+def test_not_one_byte_behind_the_header_is_asked_for(tmp_path: Path):
     """The file is a pipe: what was not read of it is still in it, and the writer never closes it before the end.
 
     A reader that read ahead would take the poison out of the pipe, or wait for ever for more of it.
@@ -66,14 +64,14 @@ def test_not_one_byte_behind_the_header_is_asked_for(tmp_path: Path) -> None:
         (b"=cmd(),<b>x</b>\n1,2\n", ["=cmd()", "<b>x</b>"]),
     ],
 )
-def test_headers_as_programs_write_them(tmp_path: Path, content: bytes, names: list[str]) -> None:
+def test_headers_as_programs_write_them(tmp_path: Path, content: bytes, names: list[str]):
     """Marks, line ends, delimiters and quotes of all kinds; a name is a text, whatever it looks like."""
     assert _names(tmp_path, content) == names
     text = draft_contract(tmp_path / "rows.csv").text
     assert len(contract_findings(tmp_path, text)) == 5 + len(names)
 
 
-def test_a_packed_file_is_unpacked_as_far_as_its_header(tmp_path: Path) -> None:
+def test_a_packed_file_is_unpacked_as_far_as_its_header(tmp_path: Path):
     """A file that is cut off after the first block has a header all the same."""
     content = gzip.compress(b"age,town\n" + os.urandom(200_000).hex().encode())
     assert _names(tmp_path, content[: len(content) // 2], "rows.csv.gz") == ["age", "town"]
@@ -96,9 +94,7 @@ def test_a_packed_file_is_unpacked_as_far_as_its_header(tmp_path: Path) -> None:
         (b'"age,town\n' + b"x" * 2**20, "header", "more than 1,048,576 bytes", "names of the columns first"),
     ],
 )
-def test_what_is_no_header_is_refused_at_its_line(
-    tmp_path: Path, content: bytes, field: str, found: str, remedy: str
-) -> None:
+def test_what_is_no_header_is_refused_by_line(tmp_path: Path, content: bytes, field: str, found: str, remedy: str):
     """One finding with file, line, what was found, what is allowed and what to do; no value of a row in it."""
     path = write(tmp_path, "rows.csv", content)
     with pytest.raises(DraftRefused) as refused:
@@ -111,7 +107,7 @@ def test_what_is_no_header_is_refused_at_its_line(
     assert not {"Rossi", "anna", "39"} & set(str(finding).replace("'", " ").split())
 
 
-def test_numbers_are_names_where_a_codebook_has_them(tmp_path: Path) -> None:
+def test_numbers_are_names_where_a_codebook_has_them(tmp_path: Path):
     """Years as names of columns: a codebook that knows them says that the line is a header."""
     path = write(tmp_path, "rows.csv", "2023,2024\n1,2\n")
     book = write(tmp_path, "book.csv", "column,values\n2023,0..9\n2024,0..9\n")
@@ -119,7 +115,7 @@ def test_numbers_are_names_where_a_codebook_has_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_five_thousand_columns(tmp_path: Path) -> None:
+def test_five_thousand_columns(tmp_path: Path):
     """A wide header is drafted and loaded within seconds, and a missing file is a finding."""
     path = write(tmp_path, "wide.csv", ",".join([f"column_{number}" for number in range(5000)]) + "\n")
     began = time.process_time()
@@ -136,7 +132,7 @@ def test_five_thousand_columns(tmp_path: Path) -> None:
         draft_contract(tmp_path / "gone.csv")
 
 
-def test_free_texts_and_ids_are_drafted_as_left_out(tmp_path: Path) -> None:
+def test_free_texts_and_ids_are_drafted_as_left_out(tmp_path: Path):
     """In one place; whoever wants one of them takes it out of there."""
     text = draft_contract(write(tmp_path, "rows.csv", "customer_id,name,email,age\n")).text
     assert "left_out: [customer_id, name, email]" in text
@@ -151,7 +147,7 @@ def _book(folder: Path, lines: Sequence[str] = BOOK) -> Path:
     return write(folder, "book.csv", "".join(f"{line}\n" for line in ("column,values,type,description", *lines)))
 
 
-def test_columns_of_one_side_alone_are_said_and_the_draft_is_made(tmp_path: Path) -> None:
+def test_columns_of_one_side_alone_are_said_and_the_draft_is_made(tmp_path: Path):
     """What the codebook lacks is a finding with its nearest name; what the table lacks is a line in the head."""
     path = write(tmp_path, "rows.csv", "age,sexx,sex\n")
     drafted = draft_contract(path, _book(tmp_path))
@@ -168,7 +164,7 @@ def test_columns_of_one_side_alone_are_said_and_the_draft_is_made(tmp_path: Path
     assert misspelt.remedy == "if 'sex' is meant, write 'sexx' in book.csv"
 
 
-def test_a_codebook_of_another_table_is_refused(tmp_path: Path) -> None:
+def test_a_codebook_of_another_table_is_refused(tmp_path: Path):
     """No column in common: the wrong file was named."""
     with pytest.raises(DraftRefused, match=r"none of the columns of the first line of rows\.csv"):
         draft_contract(write(tmp_path, "rows.csv", "a,b\n"), _book(tmp_path))
@@ -188,9 +184,7 @@ def test_a_codebook_of_another_table_is_refused(tmp_path: Path) -> None:
         (pa.list_(pa.int8()), "1", "the code '1', while the table stores array"),
     ],
 )
-def test_a_type_that_cannot_be_leaves_the_column_open(
-    tmp_path: Path, kind: pa.DataType, entry: str, found: str
-) -> None:
+def test_a_type_that_cannot_be_leaves_the_column_open(tmp_path: Path, kind: pa.DataType, entry: str, found: str):
     """Neither side is believed: the finding has the codebook's line, and lint asks for the column."""
     book = _book(tmp_path, ["b,x", f"a,{entry}"])
     drafted = draft_contract(pa.schema([("a", kind), ("b", pa.string())]), book, table="people")
@@ -213,9 +207,7 @@ def test_a_type_that_cannot_be_leaves_the_column_open(
         (pa.date32(), ",,Day", "<declare>   # days: 2024-01-01..2024-12-31 by month; Day"),
     ],
 )
-def test_a_type_that_can_be_is_joined_with_what_is_declared(
-    tmp_path: Path, kind: pa.DataType, entry: str, line: str
-) -> None:
+def test_a_type_that_can_be_is_joined_with_what_is_declared(tmp_path: Path, kind: pa.DataType, entry: str, line: str):
     """The table says what is stored, the codebook what it means."""
     drafted = draft_contract(pa.schema([("a", kind)]), _book(tmp_path, [f"a,{entry}"]))
     assert drafted.findings == ()

@@ -1,7 +1,5 @@
 """The manual on releases after a dbt job: its files are what it says, from the draft to a spec that fits."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from pathlib import Path
@@ -23,14 +21,14 @@ PAGE = MANUAL.partition("\n## Releases after a dbt job\n")[2].partition("\n## ")
 SCHEMA, CONTRACT, SPEC = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_the_draft_has_as_many_open_places_as_the_page_says(tmp_path: Path) -> None:
+def test_the_draft_has_as_many_open_places_as_the_page_says(tmp_path: Path):
     """And what dbt declares is in it."""
     text = draft_contract(write(tmp_path, "schema.yml", SCHEMA), table="orders").text
     assert f"The draft has {open_places(text)} places" in PAGE
     assert "values: [placed, shipped, returned]" in text
 
 
-def test_the_completed_contract_holds_without_a_warning_and_fits_its_spec(tmp_path: Path) -> None:
+def test_the_completed_contract_holds_without_a_warning_and_fits_its_spec(tmp_path: Path):
     """The unit by customers, at most five rows of each."""
     path = write(tmp_path, "orders.odcs.yaml", CONTRACT)
     contract = load_contract(path)
@@ -41,7 +39,7 @@ def test_the_completed_contract_holds_without_a_warning_and_fits_its_spec(tmp_pa
     assert (spec.source.format, spec.source.table) == ("duckdb", "orders")
 
 
-def test_the_columns_of_the_contract_are_those_of_the_model() -> None:
+def test_the_columns_of_the_contract_are_those_of_the_model():
     """The page's SELECT, run by DuckDB over a seed with the columns that it names."""
     query = re.search(r"```sql\n\{\{.*?\}\}\n(.*?)```", PAGE, re.DOTALL)
     assert query is not None
@@ -56,5 +54,5 @@ def test_the_columns_of_the_contract_are_those_of_the_model() -> None:
 
 
 @pytest.mark.parametrize("word", ["dbt-core 1.10", "dbt-duckdb 1.10", "DuckDB 1.5"])
-def test_the_page_says_what_it_was_tried_with(word: str) -> None:
+def test_the_page_says_what_it_was_tried_with(word: str):
     assert word in PAGE

@@ -1,7 +1,5 @@
 """Drafts: what documents declare is taken over, all else is a placeholder, and a draft is refused place by place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -93,7 +91,7 @@ def _dbt(folder: Path, table: str | None = "orders") -> str:
     return draft_contract(write(folder, "schema.yml", DBT), table=table).text
 
 
-def test_a_draft_of_a_dbt_model_takes_over_what_is_declared_and_nothing_more(tmp_path: Path) -> None:
+def test_a_draft_of_a_dbt_model_takes_over_what_is_declared_and_nothing_more(tmp_path: Path):
     """Accepted values and ranges arrive with where they come from; whoever completes the draft has to check them."""
     text = _dbt(tmp_path)
     columns = _columns(text)
@@ -111,7 +109,7 @@ def test_a_draft_of_a_dbt_model_takes_over_what_is_declared_and_nothing_more(tmp
     assert "order_id is unique, so that it is the id of a row" in text
 
 
-def test_every_domain_of_a_draft_still_has_to_be_declared(tmp_path: Path) -> None:
+def test_every_domain_of_a_draft_still_has_to_be_declared(tmp_path: Path):
     """Even where a document declares every category: its nulls and its provenance are a person's to say."""
     for file, text in (("schema.yml", DBT), ("returns.odcs.yaml", ODCS)):
         drafted = draft_contract(write(tmp_path, file, text), table="orders" if file == "schema.yml" else None).text
@@ -121,7 +119,7 @@ def test_every_domain_of_a_draft_still_has_to_be_declared(tmp_path: Path) -> Non
             assert domain["provenance"]["kind"] == PLACEHOLDER
 
 
-def test_a_draft_is_refused_with_one_finding_for_each_open_place(tmp_path: Path) -> None:
+def test_a_draft_is_refused_with_one_finding_for_each_open_place(tmp_path: Path):
     """No other finding stands beside them, none is left out, and each says what may be written and what to do."""
     text = _dbt(tmp_path)
     findings = contract_findings(tmp_path, text)
@@ -136,7 +134,7 @@ def test_a_draft_is_refused_with_one_finding_for_each_open_place(tmp_path: Path)
     assert "is none of these" not in by_field["schema[0].properties[0].domain.bins"].remedy
 
 
-def test_mistakes_beside_placeholders_are_still_told(tmp_path: Path) -> None:
+def test_mistakes_beside_placeholders_are_still_told(tmp_path: Path):
     """A half-completed draft: what was declared wrongly is named together with what is still open."""
     text = replaced(
         CONTRACT,
@@ -149,7 +147,7 @@ def test_mistakes_beside_placeholders_are_still_told(tmp_path: Path) -> None:
     assert "twice" in findings[-1].found
 
 
-def test_a_completed_draft_is_a_contract(tmp_path: Path) -> None:
+def test_a_completed_draft_is_a_contract(tmp_path: Path):
     """Replacing the placeholders is all that is left to do."""
     text = draft_contract(write(tmp_path, "schema.yml", DBT), table="returns").text
     done = replaced(
@@ -164,7 +162,7 @@ def test_a_completed_draft_is_a_contract(tmp_path: Path) -> None:
     assert contract.column("reason").labels == ("1", "2", "(null)")
 
 
-def test_a_draft_of_a_contract_keeps_its_other_keys_and_leaves_examples_out(tmp_path: Path) -> None:
+def test_a_draft_of_a_contract_keeps_its_other_keys_and_leaves_examples_out(tmp_path: Path):
     """`enum`, `validValues` and declared bounds are taken over; `examples` may be values of real rows."""
     text = draft_contract(write(tmp_path, "returns.odcs.yaml", ODCS)).text
     tree, columns = yaml.safe_load(text), _columns(text)
@@ -186,7 +184,7 @@ def test_a_draft_of_a_contract_keeps_its_other_keys_and_leaves_examples_out(tmp_
     }
 
 
-def test_a_draft_of_our_own_contract_asks_for_all_of_it_again(tmp_path: Path) -> None:
+def test_a_draft_of_our_own_contract_asks_for_all_of_it_again(tmp_path: Path):
     """Its blocks are left out: whoever drafts from a contract means another table."""
     text = draft_contract(write(tmp_path, "people.odcs.yaml", CONTRACT)).text
     assert "edges" not in text
@@ -210,9 +208,7 @@ def test_a_draft_of_our_own_contract_asks_for_all_of_it_again(tmp_path: Path) ->
         ("gone.duckdb", None, None, "no such file"),
     ],
 )
-def test_what_no_draft_can_be_made_of(
-    tmp_path: Path, file: str, text: str | None, table: str | None, found: str
-) -> None:
+def test_what_no_draft_can_be_made_of(tmp_path: Path, file: str, text: str | None, table: str | None, found: str):
     """One finding in words, never a traceback."""
     path = tmp_path / file if text is None else write(tmp_path, file, text)
     with pytest.raises(DraftRefused) as refused:
@@ -221,7 +217,7 @@ def test_what_no_draft_can_be_made_of(
     assert found in f"{finding.field} {finding.found}"
 
 
-def test_texts_of_a_document_cannot_break_out_of_the_draft() -> None:
+def test_texts_of_a_document_cannot_break_out_of_the_draft():
     """Names, descriptions, values, bounds and hints with line breaks, quotes and control characters stay one text."""
     nasty = "a\n      - name: b: [\"'\\ \u2028\x85# c"
     column = ColumnSketch(nasty, "string", nasty, (nasty, "yes", "1"), None, nasty, (nasty,))
@@ -258,5 +254,5 @@ def test_texts_of_a_document_cannot_break_out_of_the_draft() -> None:
         (None, None),
     ],
 )
-def test_types_of_databases_become_logical_types(stated: str | None, logical: str | None) -> None:
+def test_types_of_databases_become_logical_types(stated: str | None, logical: str | None):
     assert logical_type_of(stated) == logical

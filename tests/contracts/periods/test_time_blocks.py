@@ -1,7 +1,5 @@
 """Time blocks: names of half-open ranges of days."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 from itertools import pairwise
@@ -42,7 +40,7 @@ def span(text: str) -> tuple[date, date]:
         ("lifetime", lambda day: True),
     ],
 )
-def test_a_block_holds_exactly_the_days_of_its_name(text: str, holds: Callable[[date], bool]) -> None:
+def test_a_block_holds_exactly_the_days_of_its_name(text: str, holds: Callable[[date], bool]):
     """The second derivation asks each day of five years."""
     block = time_block(text)
     assert [day for day in DAYS if block.begins <= day.toordinal() < block.ends] == [
@@ -52,7 +50,7 @@ def test_a_block_holds_exactly_the_days_of_its_name(text: str, holds: Callable[[
     assert block.is_lifetime == (text == "lifetime")
 
 
-def test_the_first_and_the_last_day_that_there_is() -> None:
+def test_the_first_and_the_last_day_that_there_is():
     assert span("lifetime") == (date.min, date.max)
     assert span("0001")[0] == date.min
     for last in ("9999", "9999-H2", "9999-Q4", "9999-12", "9999-12-31"):
@@ -92,7 +90,7 @@ def test_the_first_and_the_last_day_that_there_is() -> None:
         "9" * 1000,
     ],
 )
-def test_what_names_no_block_is_refused_with_what_does(text: str) -> None:
+def test_what_names_no_block_is_refused_with_what_does(text: str):
     with pytest.raises(BlockRefused) as refused:
         time_block(text)
     (finding,) = refused.value.findings
@@ -101,19 +99,19 @@ def test_what_names_no_block_is_refused_with_what_does(text: str) -> None:
     assert refused.value.exit_code == 2
 
 
-def test_everything_that_the_grammar_shows_can_be_read() -> None:
+def test_everything_that_the_grammar_shows_can_be_read():
     shown = [word.strip("(),") for word in GRAMMAR.split() if word.strip("(),")[:2] == "20" or "lifetime" in word]
     assert len(shown) == 8
     assert [time_block(text).text for text in shown] == shown
 
 
-def test_blocks_are_equal_if_they_are_the_same_days() -> None:
+def test_blocks_are_equal_if_they_are_the_same_days():
     assert time_block("2026-Q4") == time_block("2026-10-01..2027-01-01") != time_block("2026-10")
     assert time_block("2026-10-05") == time_block("2026-10-05..2026-10-06")
     assert len({time_block("2026"), time_block("2026-01-01..2027-01-01")}) == 1
 
 
-def test_neighbours_share_no_day_and_leave_none_out() -> None:
+def test_neighbours_share_no_day_and_leave_none_out():
     for names in (
         [f"2026-{m:02d}" for m in range(1, 13)],
         [f"2026-Q{q}" for q in range(1, 5)],
@@ -137,12 +135,12 @@ def days_of(block: TimeBlock) -> set[int]:
 
 
 @given(BLOCKS, BLOCKS)
-def test_blocks_overlap_if_some_day_lies_in_both(one: TimeBlock, other: TimeBlock) -> None:
+def test_blocks_overlap_if_some_day_lies_in_both(one: TimeBlock, other: TimeBlock):
     assert one.overlaps(other) == other.overlaps(one) == bool(days_of(one) & days_of(other))
 
 
 @given(BLOCKS, st.lists(BLOCKS, max_size=6))
-def test_a_gap_is_the_first_run_of_days_that_no_part_covers(block: TimeBlock, parts: list[TimeBlock]) -> None:
+def test_a_gap_is_the_first_run_of_days_that_no_part_covers(block: TimeBlock, parts: list[TimeBlock]):
     uncovered = sorted(days_of(block) - set().union(*map(days_of, parts)))
     found = gap(block, parts)
     if not uncovered:
@@ -155,14 +153,14 @@ def test_a_gap_is_the_first_run_of_days_that_no_part_covers(block: TimeBlock, pa
     assert after not in uncovered
 
 
-def test_a_gap_of_one_day_is_one() -> None:
+def test_a_gap_of_one_day_is_one():
     parts = [time_block("2026-01"), time_block("2026-02-02..2027-01-01")]
     assert (
         gap(time_block("2026"), parts) == gap(time_block("2026"), parts[::-1]) == (date(2026, 2, 1), date(2026, 2, 2))
     )
 
 
-def test_a_gap_up_to_the_end_of_time_is_told_with_the_last_day_there_is() -> None:
+def test_a_gap_up_to_the_end_of_time_is_told_with_the_last_day_there_is():
     lifetime = time_block("lifetime")
     assert gap(lifetime, [time_block("2026")]) == (date.min, date(2026, 1, 1))
     assert gap(lifetime, [TimeBlock("", date.min.toordinal(), time_block("2026").ends)]) == (

@@ -1,7 +1,5 @@
 """YAML with its lines and its texts; what a number or a list may be, in words."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,7 @@ def document(tmp_path: Path) -> Document:
     return located(write(tmp_path, "sample.yaml", TEXT), refusal=SpecRefused)
 
 
-def test_scalars_keep_their_text(document: Document) -> None:
+def test_scalars_keep_their_text(document: Document):
     """No number is touched; only an unquoted null is nothing."""
     text = document.text()
     assert text["numbers"] == ["1e-9", "1e309", "017", "1.0", ".inf", "0x10", "1_000"]
@@ -44,7 +42,7 @@ def test_scalars_keep_their_text(document: Document) -> None:
     assert text["deep"][1] == {"second": {"a": "1", "b": ["x", "y"]}, "folded": "two lines"}
 
 
-def test_typed_scalars_follow_the_core_schema(document: Document) -> None:
+def test_typed_scalars_follow_the_core_schema(document: Document):
     """Unquoted numbers and booleans are such, dates and `yes` are texts, quoted scalars stay texts."""
     typed = document.typed()
     assert typed["plain"] == [True, False, "yes", None, None, "", "2020-01-01", -3, 4500.0, 0.5]
@@ -65,12 +63,12 @@ def test_typed_scalars_follow_the_core_schema(document: Document) -> None:
         (("deep", 0, "tag", "first"), 8),
     ],
 )
-def test_lookup_gives_the_line_of_a_field(document: Document, at: tuple[str | int, ...], line: int) -> None:
+def test_lookup_gives_the_line_of_a_field(document: Document, at: tuple[str | int, ...], line: int):
     """A field that is absent has its parent's line; an alias has the line of what it stands for."""
     assert document.lookup(at) == line
 
 
-def test_paths_are_shown_as_a_person_would_write_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_shown_as_a_person_would_write_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Below the current folder the path is relative."""
     path = write(tmp_path, "a.yaml", "a: 1\n")
     assert shown(path) == str(path)
@@ -82,7 +80,7 @@ def test_paths_are_shown_as_a_person_would_write_them(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     "written", ["name: a{mark}b", "{mark}key: 1", "# a comment {mark}\nname: x", "name: [x, '{mark}']"]
 )
-def test_direction_marks_are_refused_wherever_they_stand(tmp_path: Path, mark: str, written: str) -> None:
+def test_direction_marks_are_refused_wherever_they_stand(tmp_path: Path, mark: str, written: str):
     """In a value, a key, a comment, and as an escape: a reviewer would read another file than the program."""
     with pytest.raises(SpecRefused) as refused:
         located(write(tmp_path, "sample.yaml", f"first: 1\n{written.format(mark=mark)}\n"), refusal=SpecRefused)
@@ -100,7 +98,7 @@ def chained(levels: int) -> str:
     return "\n".join(["level0: &at0 [1]", *inner]) + "\n"
 
 
-def test_a_chain_of_aliases_is_as_deep_as_what_it_stands_for(tmp_path: Path) -> None:
+def test_a_chain_of_aliases_is_as_deep_as_what_it_stands_for(tmp_path: Path):
     """49 lists below the top are 50 levels, and are read; one more is refused at its line, and 1,500 are as well."""
     read = located(write(tmp_path, "deepest.yaml", chained(49)), refusal=SpecRefused).text()
     tree, levels = read["level48"], 0
@@ -115,7 +113,7 @@ def test_a_chain_of_aliases_is_as_deep_as_what_it_stands_for(tmp_path: Path) -> 
         assert finding.where.endswith(":50")
 
 
-def test_only_files_with_a_close_name_are_suggested(tmp_path: Path) -> None:
+def test_only_files_with_a_close_name_are_suggested(tmp_path: Path):
     """A suffix makes no two names alike, and neither a pipe nor a folder is what a path means."""
     (tmp_path / "visits.yaml").write_text("a: 1")
     (tmp_path / "beds").mkdir()
@@ -127,7 +125,7 @@ def test_only_files_with_a_close_name_are_suggested(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pipe.yaml", "/dev/zero", "/dev/null"])
-def test_a_pipe_or_a_device_is_no_document_and_is_not_waited_for(tmp_path: Path, name: str) -> None:
+def test_a_pipe_or_a_device_is_no_document_and_is_not_waited_for(tmp_path: Path, name: str):
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(SpecRefused) as refused:
         located(tmp_path / name, refusal=SpecRefused)
@@ -160,7 +158,7 @@ class Asked(BaseModel):
         ({"names": 3}, None),
     ],
 )
-def test_limits_are_told_in_words(given: dict[str, Any], words: str | None) -> None:
+def test_limits_are_told_in_words(given: dict[str, Any], words: str | None):
     with pytest.raises(ValidationError) as caught:
         Asked.model_validate({"most": 1, **given})
     (item,) = caught.value.errors()
@@ -168,7 +166,7 @@ def test_limits_are_told_in_words(given: dict[str, Any], words: str | None) -> N
     assert limits_in_words(item["type"], item.get("ctx", {}), field) == words
 
 
-def test_without_the_field_the_limit_that_was_broken_is_told() -> None:
+def test_without_the_field_the_limit_that_was_broken_is_told():
     assert limits_in_words("greater_than", {"gt": 0.0}, None) == "a number above 0"
 
 
@@ -182,5 +180,5 @@ def test_without_the_field_the_limit_that_was_broken_is_told() -> None:
         ("most", ""),
     ],
 )
-def test_what_a_key_stands_for_that_is_dropped_is_told(name: str, words: str) -> None:
+def test_what_a_key_stands_for_that_is_dropped_is_told(name: str, words: str):
     assert without_key(Asked.model_fields[name]) == words

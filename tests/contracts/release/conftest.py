@@ -1,7 +1,5 @@
 """Contracts of the stays that specs of statistics are read against."""
 
-from __future__ import annotations
-
 import pytest
 
 from contracts.contract.contract import Contract

@@ -1,7 +1,5 @@
 """Declarations: read strictly, located in their file, and no part of what is computed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -27,7 +25,7 @@ def spec_file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_declarations_are_read_as_they_are_written(tmp_path: Path) -> None:
+def test_declarations_are_read_as_they_are_written(tmp_path: Path):
     """Names, times, handled data: exactly; what is left out is not made up."""
     about = load_spec(spec_file(tmp_path, SPEC + ABOUT)).about
     assert about.curator == "Office of Statistics"
@@ -36,7 +34,7 @@ def test_declarations_are_read_as_they_are_written(tmp_path: Path) -> None:
     assert about.contact is None
 
 
-def test_declarations_change_neither_digest_nor_run(tmp_path: Path) -> None:
+def test_declarations_change_neither_digest_nor_run(tmp_path: Path):
     """A corrected contact is no new release: the digest, from which the run's key follows, stays."""
     plain = load_spec(spec_file(tmp_path, SPEC)).digest
     assert load_spec(spec_file(tmp_path, SPEC + ABOUT)).digest == plain
@@ -60,7 +58,7 @@ def test_declarations_change_neither_digest_nor_run(tmp_path: Path) -> None:
         ("about: {rationale: '" + "x" * 2001 + "'}\n", "about.rationale", "2001 characters"),
     ],
 )
-def test_a_wrong_declaration_is_located(tmp_path: Path, wrong: str, field: str, found: str) -> None:
+def test_a_wrong_declaration_is_located(tmp_path: Path, wrong: str, field: str, found: str):
     """File, line and field, what was found and what is allowed."""
     with pytest.raises(SpecRefused) as refused:
         load_spec(spec_file(tmp_path, SPEC + wrong))
@@ -69,7 +67,7 @@ def test_a_wrong_declaration_is_located(tmp_path: Path, wrong: str, field: str, 
     assert finding.where.startswith(str(tmp_path / "spec.yaml"))
 
 
-def test_the_spec_wins_over_the_publisher() -> None:
+def test_the_spec_wins_over_the_publisher():
     """Entry by entry; what neither says is not there."""
     publisher = Publisher(curator="Office", contact="office@example.org", permitted_uses=("teaching",))
     about = declared(About(contact="team@example.org", rationale="as usual"), publisher)

@@ -1,7 +1,5 @@
 """Addresses: one name for one table, however it is written, and never a credential."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

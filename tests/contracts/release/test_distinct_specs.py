@@ -1,7 +1,5 @@
 """Units and distinct values in a spec: their forms, the draws that they make, and refusals with words."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -32,7 +30,7 @@ def product_of(*statistics: Any, **table: Any) -> StatisticsProduct:
     return StatisticsProduct.model_validate({"kind": "statistics", "tables": [written]})
 
 
-def test_each_is_a_draw_of_its_own_after_those_of_columns(bounded_stays: Contract) -> None:
+def test_each_is_a_draw_of_its_own_after_those_of_columns(bounded_stays: Contract):
     """Counts are drawn alone only where they are asked for; the snapshot gets what tells values apart, each once."""
     statistics = ["units", "count", {"distinct": "note"}, {"distinct": "age"}, {"distinct": "floor"}]
     (table,) = product_of(*statistics).tables
@@ -56,7 +54,7 @@ def test_each_is_a_draw_of_its_own_after_those_of_columns(bounded_stays: Contrac
     assert not list(statistics_problems(product, bounded_stays))
 
 
-def test_selected_keys_bound_no_cells(bounded_stays: Contract) -> None:
+def test_selected_keys_bound_no_cells(bounded_stays: Contract):
     (table,) = product_of("units", {"distinct": "age"}, by=["note"], keys="private").tables
     assert [addends for _, addends in table.draws(bounded_stays)] == [
         DistinctCount(None, None, False),
@@ -64,7 +62,7 @@ def test_selected_keys_bound_no_cells(bounded_stays: Contract) -> None:
     ]
 
 
-def test_no_weight_enters(bounded_stays: Contract) -> None:
+def test_no_weight_enters(bounded_stays: Contract):
     """A count beside is foretold in weights, units and values are not; a lower clip changes the count alone."""
     product = product_of("count", "units", {"distinct": "note"}, survey_weight="age")
     assert not list(statistics_problems(product, bounded_stays))
@@ -77,7 +75,7 @@ def test_no_weight_enters(bounded_stays: Contract) -> None:
 
 
 @pytest.mark.parametrize("written", ["units", {"distinct": "note"}, {"what": "units"}])
-def test_a_product_is_read_again_from_what_is_written_of_it(written: Any) -> None:
+def test_a_product_is_read_again_from_what_is_written_of_it(written: Any):
     """Through JSON, and by the published schema."""
     product = product_of("count", written)
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
@@ -100,7 +98,7 @@ def test_a_product_is_read_again_from_what_is_written_of_it(written: Any) -> Non
         ({"what": "units", "clip": [0, 9]}, "units alone"),
     ],
 )
-def test_what_is_no_distinct_count_is_refused_with_words(written: Any, says: str) -> None:
+def test_what_is_no_distinct_count_is_refused_with_words(written: Any, says: str):
     with pytest.raises(ValidationError, match=re.escape(says)):
         product_of(written)
 
@@ -117,7 +115,7 @@ def test_what_is_no_distinct_count_is_refused_with_words(written: Any, says: str
 )
 def test_what_does_not_fit_the_contract_is_refused_with_words(
     bounded_stays: Contract, statistics: list[Any], table: dict[str, Any], found: str, told: str, at: tuple[Any, ...]
-) -> None:
+):
     """Once, at the key that is wrong."""
     ((place, problem),) = statistics_problems(product_of(*statistics, **table), bounded_stays)
     assert found in problem.found
@@ -126,7 +124,7 @@ def test_what_does_not_fit_the_contract_is_refused_with_words(
     assert place == ("tables", 0)
 
 
-def test_units_of_one_row_each_are_the_count(tmp_path: Path) -> None:
+def test_units_of_one_row_each_are_the_count(tmp_path: Path):
     """Rows are units, or an id has one row: the number would be drawn twice."""
     _, contract, _, ledger = StatisticsScenario().prepared_of(tmp_path, StatisticsPlan)
     ledger.close()
@@ -135,7 +133,7 @@ def test_units_of_one_row_each_are_the_count(tmp_path: Path) -> None:
     assert not list(statistics_problems(product_of({"distinct": "age"}), contract))
 
 
-def test_statistics_of_different_names_collide_nowhere(bounded_stays: Contract) -> None:
+def test_statistics_of_different_names_collide_nowhere(bounded_stays: Contract):
     with pytest.raises(ValidationError, match="units twice"):
         product_of("units", "units")
     two = product_of({"distinct": "note"}, {"distinct": "age"}, "units")

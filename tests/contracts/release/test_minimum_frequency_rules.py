@@ -1,7 +1,5 @@
 """A minimum frequency over statistics: which tables it goes with, and what is said of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ MAPPED = (
 """The contract's ages, with missing ones counted as 20."""
 
 
-def test_a_rule_is_read_and_written_again_and_products_without_one_say_nothing(tmp_path: Path) -> None:
+def test_a_rule_is_read_and_written_again_and_products_without_one_say_nothing(tmp_path: Path):
     product = product_of(tmp_path, RULE)
     assert product.minimum_frequency is not None
     assert (product.minimum_frequency.k, product.minimum_frequency.t) == (10, "auto")
@@ -25,7 +23,7 @@ def test_a_rule_is_read_and_written_again_and_products_without_one_say_nothing(t
     assert findings(tmp_path, RULE, contract=MAPPED) == []
 
 
-def test_the_draws_of_a_table_share_its_probability(tmp_path: Path) -> None:
+def test_the_draws_of_a_table_share_its_probability(tmp_path: Path):
     """The table of pay has draws of income and of age; a written t is that of each draw."""
     product = product_of(tmp_path, RULE)
     parts = {key: product.minimum_frequency_of(key) for table in product.tables for key in table.draw_keys}
@@ -108,7 +106,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_count_rows_is_refused_with_what_to_write(tmp_path: Path, what: str) -> None:
+def test_what_does_not_count_rows_is_refused_with_what_to_write(tmp_path: Path, what: str):
     old, new, found, remedy, field = REFUSED[what]
     (refused,) = findings(tmp_path, RULE, (old, new), contract=MAPPED)
     assert refused.found.startswith(found)
@@ -116,7 +114,7 @@ def test_what_does_not_count_rows_is_refused_with_what_to_write(tmp_path: Path, 
     assert refused.field.startswith(field)
 
 
-def test_a_column_whose_missing_values_are_counted_apart_is_refused(tmp_path: Path) -> None:
+def test_a_column_whose_missing_values_are_counted_apart_is_refused(tmp_path: Path):
     """In both tables, at the statistic that needs it; without the rule it is none's business."""
     first, second = findings(tmp_path, RULE)
     assert (first.field, second.field) == ("product.tables[0].of[1]", "product.tables[1].of[2]")
@@ -126,14 +124,14 @@ def test_a_column_whose_missing_values_are_counted_apart_is_refused(tmp_path: Pa
     assert findings(tmp_path) == []
 
 
-def test_counts_sums_means_ratios_and_variances_go_with_it(tmp_path: Path) -> None:
+def test_counts_sums_means_ratios_and_variances_go_with_it(tmp_path: Path):
     many = "of: [{sum: age}, count, {mean: age}, {sd: age}]"
     assert findings(tmp_path, RULE, ("of: [count, {mean: age}]", many), contract=MAPPED) == []
     ratio = "of: [count, {ratio: {sum: age, clip: [20, 90]}, over: {sum: income, clip: [0, 1]}}]"
     assert findings(tmp_path, RULE, ("of: [count, {mean: age}]", ratio), contract=MAPPED) == []
 
 
-def test_a_column_named_like_the_mark_is_refused(tmp_path: Path) -> None:
+def test_a_column_named_like_the_mark_is_refused(tmp_path: Path):
     """Only where a rule is there: without one no file has such a column."""
     renamed = (("name: sex", "name: suppressed"), ("{sex: [F]", "{suppressed: [F]"))
     spec = [("by: [sex]", "by: [suppressed]"), ("by: [job, sex]", "by: [job, suppressed]")]

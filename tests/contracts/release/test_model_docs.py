@@ -1,7 +1,5 @@
 """The manual's page on models: its example loads, fits the shipped contract, and has real options."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -22,11 +20,10 @@ SHIPPED = (ROOT / "examples" / "adult" / "model.yaml").read_text()
 
 
 def with_product(product: str) -> str:
-    """The shipped spec with another product."""
     return re.sub(r"^product:\n(?: .*\n)+", product, SHIPPED, flags=re.MULTILINE)
 
 
-def test_the_example_loads_and_fits_the_shipped_contract(tmp_path: Path) -> None:
+def test_the_example_loads_and_fits_the_shipped_contract(tmp_path: Path):
     spec = load_spec(write(tmp_path, "model.yaml", with_product(PRODUCT)))
     assert isinstance(spec.product, ClassifierProduct)
     assert (spec.product.label, spec.product.columns, spec.product.numbers) == ("income", "all", "cells")
@@ -35,12 +32,12 @@ def test_the_example_loads_and_fits_the_shipped_contract(tmp_path: Path) -> None
     assert read.rows_about == 48_000
 
 
-def test_the_other_way_to_read_numbers_that_it_names_loads_too(tmp_path: Path) -> None:
+def test_the_other_way_to_read_numbers_that_it_names_loads_too(tmp_path: Path):
     scaled = with_product(PRODUCT.replace("numbers: cells", "numbers: scaled"))
     assert load_spec(write(tmp_path, "model.yaml", scaled)).product.numbers == "scaled"  # type: ignore[union-attr]
 
 
-def test_a_field_that_is_not_indented_below_the_product_is_refused(tmp_path: Path) -> None:
+def test_a_field_that_is_not_indented_below_the_product_is_refused(tmp_path: Path):
     """The wrong case: `numbers:` beside `product:`."""
     with pytest.raises(SpecRefused):
         load_spec(write(tmp_path, "model.yaml", with_product(PRODUCT.replace("  numbers:", "numbers:"))))

@@ -1,7 +1,5 @@
 """Clips that a run finds, as a spec writes them: what is read, and what each mistake gets to read."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,7 +16,7 @@ PRIVATE = "{mean: age, clip: private}"
 LONG = "{sum: income, clip: {private: true, share: 0.25}}"
 
 
-def test_both_forms_load_and_the_lattice_is_that_of_the_bounds(tmp_path: Path) -> None:
+def test_both_forms_load_and_the_lattice_is_that_of_the_bounds(tmp_path: Path):
     product, contract = product_of(tmp_path, (MEAN, PRIVATE), (PAY, LONG)), loaded(tmp_path)
     assert [table.private_clips for table in product.tables] == [
         {"age": PrivateClip(private=True)},
@@ -31,7 +29,7 @@ def test_both_forms_load_and_the_lattice_is_that_of_the_bounds(tmp_path: Path) -
     ]
 
 
-def test_a_product_with_private_clips_is_written_and_read_in_one_form(tmp_path: Path) -> None:
+def test_a_product_with_private_clips_is_written_and_read_in_one_form(tmp_path: Path):
     product = product_of(tmp_path, (MEAN, PRIVATE), (PAY, LONG))
     written = product.model_dump(mode="json")
     assert written["tables"][0]["of"][1]["clip"] == {"private": True, "share": "0.1"}
@@ -55,7 +53,7 @@ BAD = [
 @pytest.mark.parametrize(("written", "field", "found", "told"), BAD)
 def test_a_mistake_is_refused_with_file_line_and_remedy(
     tmp_path: Path, written: str, field: str, found: str, told: str
-) -> None:
+):
     (finding,) = findings(tmp_path, (MEAN, written))
     assert field in finding.field
     assert found in finding.found
@@ -65,7 +63,7 @@ def test_a_mistake_is_refused_with_file_line_and_remedy(
     assert 5 <= int(line) <= line_of(SPEC, "publish")
 
 
-def test_a_ratio_within_bounds_below_0_is_refused_whatever_clip_may_be_found(tmp_path: Path) -> None:
+def test_a_ratio_within_bounds_below_0_is_refused_whatever_clip_may_be_found(tmp_path: Path):
     """The clip is not known before the charge: a ratio needs bounds from 0 on."""
     ratio = "{ratio: {sum: income, clip: private}, over: {sum: age}}"
     contract = loaded(tmp_path)

@@ -1,7 +1,5 @@
 """Release specs: what loads, what each mistake gets to read, and what changes a digest."""
 
-from __future__ import annotations
-
 import json
 import re
 from decimal import Decimal
@@ -25,7 +23,7 @@ DIGEST_OF_ADULT_TABLES = "7ff8dfef344e0b3b7d62f68c3e9837c6878be40501192a53dd0316
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "docs" / "schema" / "release-spec.schema.json"
 
 
-def test_a_spec_loads_with_exact_amounts_and_resolved_paths(tmp_path: Path) -> None:
+def test_a_spec_loads_with_exact_amounts_and_resolved_paths(tmp_path: Path):
     """Amounts are the decimals that were written; paths are relative to the spec's folder, but for publish.to."""
     spec = spec_of(tmp_path)
     assert (spec.charge.epsilon, spec.charge.delta) == (Decimal(1), Decimal("0.000000001"))
@@ -41,7 +39,7 @@ def test_a_spec_loads_with_exact_amounts_and_resolved_paths(tmp_path: Path) -> N
     assert (spec.product.total, spec.path) == ("noisy", tmp_path / "people.yaml")
 
 
-def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) -> None:
+def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path):
     """What changes privacy has no default; post-processing and formats do."""
     spec = spec_of(
         tmp_path, ("  refine: {method: negative_l2, lambda: 0.1}\n", ""), (", formats: [parquet, csv]", "")
@@ -64,9 +62,7 @@ def test_refinement_and_formats_have_defaults_that_cost_nothing(tmp_path: Path) 
         ("{method: none, integers: false, consistent: true}", None, None),
     ],
 )
-def test_every_refinement_can_be_written(
-    tmp_path: Path, written: str, lambda_: object, sparsity: Decimal | None
-) -> None:
+def test_every_refinement_can_be_written(tmp_path: Path, written: str, lambda_: object, sparsity: Decimal | None):
     """It loads, passes the published schema, and is the same after a round through JSON."""
     text = replaced(SPEC, (REFINE, written))
     refine = load_spec(write(tmp_path, "people.yaml", text)).product.refine
@@ -76,7 +72,7 @@ def test_every_refinement_can_be_written(
 
 
 @pytest.mark.parametrize("written", ["{k: 10, t: auto, at_most: 0.01}", "{k: 10, t: 5}", "{t: 0, k: 1}"])
-def test_every_minimum_frequency_can_be_written(tmp_path: Path, written: str) -> None:
+def test_every_minimum_frequency_can_be_written(tmp_path: Path, written: str):
     """It loads without a refinement, passes the schema, and is the same after a round through JSON."""
     text = replaced(SPEC, (f"refine: {REFINE}", f"minimum_frequency: {written}"))
     spec = load_spec(write(tmp_path, "people.yaml", text))
@@ -86,14 +82,14 @@ def test_every_minimum_frequency_can_be_written(tmp_path: Path, written: str) ->
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(text))
 
 
-def test_a_sparse_table_has_no_minimum_frequency(tmp_path: Path) -> None:
+def test_a_sparse_table_has_no_minimum_frequency(tmp_path: Path):
     text = replaced(SPEC, SPARSE, (f"refine: {REFINE}", "minimum_frequency: {k: 3, t: 1}"))
     (finding,) = check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path))
     assert finding.field == "product.minimum_frequency"
     assert "the rule for dense tables only" in finding.allowed
 
 
-def test_a_column_named_suppressed_is_refused_only_under_the_rule(tmp_path: Path) -> None:
+def test_a_column_named_suppressed_is_refused_only_under_the_rule(tmp_path: Path):
     contract = loaded(
         tmp_path, ("- name: sex", "- name: suppressed"), ("- {sex: [F], job", "- {suppressed: [F], job")
     )
@@ -104,7 +100,7 @@ def test_a_column_named_suppressed_is_refused_only_under_the_rule(tmp_path: Path
     assert "suppressed" in finding.found
 
 
-def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
+def test_every_refinement_in_the_manual_loads(tmp_path: Path):
     """docs/tables.md shows each method, and each way to lambda."""
     manual = (SCHEMA_FILE.parents[1] / "tables.md").read_text(encoding="utf-8")
     shown = [line.split("#")[0] for line in manual.splitlines() if line.startswith("refine: {")]
@@ -118,7 +114,7 @@ def test_every_refinement_in_the_manual_loads(tmp_path: Path) -> None:
     assert sum(refine.consistent for refine in refines) == 2
 
 
-def test_an_empty_value_is_not_taken_for_a_misspelled_word(tmp_path: Path) -> None:
+def test_an_empty_value_is_not_taken_for_a_misspelled_word(tmp_path: Path):
     (finding,) = spec_findings(tmp_path, replaced(SPEC, (REFINE, "{method: }")))
     assert (finding.field, finding.found, finding.remedy) == (
         "product.refine.method",
@@ -127,7 +123,7 @@ def test_an_empty_value_is_not_taken_for_a_misspelled_word(tmp_path: Path) -> No
     )
 
 
-def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path) -> None:
+def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path):
     """The finding names file, line, table and columns, and what to do; `auto` takes any table."""
     spec = spec_of(tmp_path, (REFINE, "{method: neighbourhood}"))
     (finding,) = check_spec(spec, loaded(tmp_path))
@@ -139,7 +135,7 @@ def test_the_neighbourhood_needs_an_ordered_column_in_every_table(tmp_path: Path
     assert check_spec(spec, loaded(tmp_path)) == []
 
 
-def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path: Path) -> None:
+def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path: Path):
     """The finding names the table, and what a sparse table may be refined by."""
     pairs = [("lambda: 0.1", "lambda: {reference: town/1}"), ("{columns: [job]", "{form: sparse, columns: [job]")]
     (finding,) = check_spec(spec_of(tmp_path, *pairs), loaded(tmp_path))
@@ -147,7 +143,7 @@ def test_a_sparse_table_cannot_have_its_lambda_from_an_earlier_version(tmp_path:
     assert "lambda by `reference` for table 'jobs', which is sparse" in finding.found
 
 
-def test_a_copy_to_this_machine_takes_no_credentials(tmp_path: Path) -> None:
+def test_a_copy_to_this_machine_takes_no_credentials(tmp_path: Path):
     """They would be named in vain; a store asks for them, and takes them."""
     written = "to: {}, credentials: town"
     spec = spec_of(tmp_path, ("to: releases/", written.format("releases/")))
@@ -275,7 +271,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("old", "new", "field", "says"), MISTAKES)
 def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
     tmp_path: Path, old: str, new: str, field: str, says: str
-) -> None:
+):
     """Each mistake yields a finding on a line of the file, at its field, that says what is allowed or what to do."""
     findings = spec_findings(tmp_path, replaced(SPEC, (old, new)))
     hits = [f for f in findings if (f.field.endswith(field) or "unknown key" in says) and says in str(f)]
@@ -283,14 +279,14 @@ def test_a_mistake_names_its_line_its_field_and_what_is_allowed(
     assert hits[0].where.rpartition(":")[2].isdigit()
 
 
-def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path) -> None:
+def test_a_finding_stands_on_the_line_of_its_value(tmp_path: Path):
     """The line is that of the table, not of the list of tables."""
     text = replaced(SPEC, ("name: jobs", "name: a/b"))
     (finding,) = spec_findings(tmp_path, text)
     assert finding.where.endswith(f"bad.yaml:{line_of(text, 'a/b')}")
 
 
-def test_all_findings_come_at_once(tmp_path: Path) -> None:
+def test_all_findings_come_at_once(tmp_path: Path):
     """Five mistakes in five blocks are one refusal with five findings."""
     pairs = [
         (EPSILON, "epsilon: 0"),
@@ -309,14 +305,14 @@ def test_all_findings_come_at_once(tmp_path: Path) -> None:
     }
 
 
-def test_a_missing_spec_is_a_finding(tmp_path: Path) -> None:
+def test_a_missing_spec_is_a_finding(tmp_path: Path):
     """The path that was asked for is in the message, and the exit code is that of a bad spec."""
     with pytest.raises(SpecRefused, match=r"no\.yaml: file") as refused:
         load_spec(tmp_path / "no.yaml")
     assert refused.value.exit_code == 2
 
 
-def test_a_select_may_span_lines(tmp_path: Path) -> None:
+def test_a_select_may_span_lines(tmp_path: Path):
     """A block scalar keeps its line breaks, and is read as SQL."""
     select = "  select: |\n    SELECT age,\n      upper(sex) AS sex, job\n    FROM source\n"
     spec = spec_of(tmp_path, ("source: {path: people.csv}\n", "source:\n  path: people.csv\n" + select))
@@ -324,12 +320,12 @@ def test_a_select_may_span_lines(tmp_path: Path) -> None:
     assert "\n" in spec.source.select
 
 
-def test_the_digest_of_a_spec_stays_the_same() -> None:
+def test_the_digest_of_a_spec_stays_the_same():
     """What a release is known by in ledgers: were it to change, a run that is charged would not be found again."""
     assert load_spec(ADULT_TABLES).digest == DIGEST_OF_ADULT_TABLES
 
 
-def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path) -> None:
+def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path):
     """Comments, order of keys, spelling of numbers and the folder change nothing; an amount or a path does."""
     digest = spec_of(tmp_path).digest
     elsewhere = tmp_path / "elsewhere"
@@ -350,7 +346,7 @@ def test_the_digest_depends_on_meaning_and_not_on_layout_or_place(tmp_path: Path
         assert spec_of(tmp_path, (old, new)).digest != digest
 
 
-def test_a_source_has_one_name_however_it_is_written(tmp_path: Path) -> None:
+def test_a_source_has_one_name_however_it_is_written(tmp_path: Path):
     """The ledger binds the real path: links and detours lead to the same name, another table to another."""
     write(tmp_path, "people.csv", "age\n1\n")
     (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
@@ -366,13 +362,13 @@ DATABASES = [("a.duckdb", "duckdb"), ("a.sqlite", "sqlite"), ("a.sqlite3", "sqli
 
 
 @pytest.mark.parametrize(("name", "form"), [*FORMATS, *DATABASES])
-def test_the_suffix_tells_the_format(tmp_path: Path, name: str, form: str) -> None:
+def test_the_suffix_tells_the_format(tmp_path: Path, name: str, form: str):
     """Upper and lower case do not matter."""
     table = ", table: people" if form in ("duckdb", "sqlite") else ""
     assert spec_of(tmp_path, ("path: people.csv", f"path: {name}{table}")).source.format == form
 
 
-def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
+def test_the_published_schema_is_current_and_accepts_what_loads():
     """docs/schema holds what spec_schema() says; a sample passes it, a typo in a key does not."""
     assert json.loads(SCHEMA_FILE.read_text()) == spec_schema()
     validator = jsonschema.Draft202012Validator(spec_schema())
@@ -382,7 +378,7 @@ def test_the_published_schema_is_current_and_accepts_what_loads() -> None:
     assert not validator.is_valid(yaml.safe_load(SPEC.replace("[age, sex]", "{columns: [age], nmae: x}")))
 
 
-def test_columns_for_labels_make_another_spec_and_so_another_charge(tmp_path: Path) -> None:
+def test_columns_for_labels_make_another_spec_and_so_another_charge(tmp_path: Path):
     """Runs and charges go by the digest: so docs/contracts.md says: decide before the first. Place and formats do not
     count, and neither does About.
     """

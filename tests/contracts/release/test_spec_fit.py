@@ -1,7 +1,5 @@
 """Release specs against their contract: what does not fit is a finding with its place and its remedy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +29,7 @@ UNFIT = [
 @pytest.mark.parametrize(("others", "old", "new", "field", "says"), UNFIT)
 def test_what_does_not_fit_the_contract_is_a_finding(
     tmp_path: Path, others: Sequence[tuple[str, str]], old: str, new: str, field: str, says: str
-) -> None:
+):
     """Unknown columns, Gaussian noise without delta, an exact total that is not public, and what a sparse table
     cannot do."""
     (finding,) = check_spec(spec_of(tmp_path, *others, (old, new)), loaded(tmp_path))
@@ -40,7 +38,7 @@ def test_what_does_not_fit_the_contract_is_a_finding(
     assert finding.where.rpartition(":")[2].isdigit()
 
 
-def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
+def test_the_id_of_the_unit_is_never_published(tmp_path: Path):
     """A table by the id column is refused with the reason."""
     contract = loaded(
         tmp_path,
@@ -52,7 +50,7 @@ def test_the_id_of_the_unit_is_never_published(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("select", "findings"), [("person, age", 0), ("*", 0), ("person || age AS person, age", 1)])
-def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str, findings: int) -> None:
+def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str, findings: int):
     """An id made up by the select is a finding on source.select; without an id there is nothing to pass."""
     contract = loaded(
         tmp_path,
@@ -68,7 +66,7 @@ def test_a_select_passes_the_id_of_the_unit_through(tmp_path: Path, select: str,
 LARGE = (("bins: {width: 0.4}", "bins: {width: 0.0001}"), ("granularity: month", "granularity: day"))
 
 
-def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) -> None:
+def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path):
     """The message shows the factors, so that a person sees which column to coarsen; Laplace noise may be sparse."""
     contract = loaded(tmp_path, *LARGE)
     for old, new, remedy in (
@@ -82,7 +80,7 @@ def test_a_table_too_large_to_count_is_refused_with_its_product(tmp_path: Path) 
         assert finding.where.rpartition(":")[2].isdigit()
 
 
-def test_a_large_table_is_sparse_by_itself_and_a_small_one_where_it_is_written(tmp_path: Path) -> None:
+def test_a_large_table_is_sparse_by_itself_and_a_small_one_where_it_is_written(tmp_path: Path):
     """Under Laplace noise, or what auto then takes; the spec states a form only where it is written."""
     contract = loaded(tmp_path, *LARGE)
     large = replaced(SPEC, ("- [age, sex]", "- [age, income, moved]"))
@@ -103,7 +101,7 @@ def test_a_large_table_is_sparse_by_itself_and_a_small_one_where_it_is_written(t
     assert spec_findings(tmp_path, replaced(small, ("form: sparse", "form: spares")))
 
 
-def test_a_sparse_table_has_no_hierarchy(tmp_path: Path) -> None:
+def test_a_sparse_table_has_no_hierarchy(tmp_path: Path):
     groups = "{a: [clerk, care], b: [other, '(null)']}"
     table = f"- {{columns: [job, sex], form: sparse, hierarchy: {{job: [{{name: kind, groups: {groups}}}]}}}}"
     spec = spec_of(tmp_path, ("- [age, sex]", table))
@@ -111,14 +109,14 @@ def test_a_sparse_table_has_no_hierarchy(tmp_path: Path) -> None:
     assert "a hierarchy on dense tables only" in findings["product.tables[0].hierarchy"]
 
 
-def test_every_method_that_a_sparse_table_takes_fits(tmp_path: Path) -> None:
+def test_every_method_that_a_sparse_table_takes_fits(tmp_path: Path):
     for refine in ("{method: none}", "{method: simplex}", "{method: negative_l2, lambda: auto}"):
         text = replaced(SPEC, SPARSE, (REFINE, refine))
         assert check_spec(load_spec(write(tmp_path, "people.yaml", text)), loaded(tmp_path)) == []
 
 
 @pytest.mark.parametrize("name", ["total", "Total"])
-def test_a_table_may_not_take_the_name_of_the_measured_total(tmp_path: Path, name: str) -> None:
+def test_a_table_may_not_take_the_name_of_the_measured_total(tmp_path: Path, name: str):
     """`measurements/total.parquet` is there already."""
     (finding,) = check_spec(
         spec_of(tmp_path, ("- [age, sex]", "- {columns: [age, sex], name: " + name + "}")), loaded(tmp_path)
@@ -126,7 +124,7 @@ def test_a_table_may_not_take_the_name_of_the_measured_total(tmp_path: Path, nam
     assert "other than total" in finding.allowed
 
 
-def test_a_table_may_not_have_a_column_named_like_a_published_figure(tmp_path: Path) -> None:
+def test_a_table_may_not_have_a_column_named_like_a_published_figure(tmp_path: Path):
     """Label columns stand beside count, noisy, variance, lower, upper and structural_zero."""
     contract = loaded(tmp_path, ("- name: sex", "- name: Count"), ("- {sex: [F], job", "- {Count: [F], job"))
     spec = spec_of(tmp_path, ("- [age, sex]", "- [age, Count]"))
@@ -134,7 +132,7 @@ def test_a_table_may_not_have_a_column_named_like_a_published_figure(tmp_path: P
     assert "rename it in the contract" in findings[0].remedy
 
 
-def test_laplace_with_a_delta_is_fine(tmp_path: Path) -> None:
+def test_laplace_with_a_delta_is_fine(tmp_path: Path):
     """The delta stays unused."""
     assert check_spec(spec_of(tmp_path), loaded(tmp_path)) == []
 
@@ -148,7 +146,7 @@ def test_laplace_with_a_delta_is_fine(tmp_path: Path) -> None:
 )
 def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_without_a_choice(
     tmp_path: Path, label: str, formula: bool
-) -> None:
+):
     """Parquet has no such readers; a number with its sign is none."""
     contract = loaded(tmp_path, ("values: [F, M]", f"values: [F, {label!r}]"))
     spec = spec_of(tmp_path)
@@ -161,7 +159,7 @@ def test_labels_that_a_spreadsheet_would_run_are_refused_in_csv_without_a_choice
         assert not [finding for finding in check_spec(other, contract) if finding.field == "publish.formats"]
 
 
-def test_a_formula_after_a_semicolon_is_refused_since_no_quote_helps(tmp_path: Path) -> None:
+def test_a_formula_after_a_semicolon_is_refused_since_no_quote_helps(tmp_path: Path):
     """Where `;` separates cells, the rest of the label is a cell of its own."""
     contract = loaded(tmp_path, ("values: [F, M]", "values: [F, 'x; =1+1']"))
     for choice, refused in (("", True), (", formulas: neutralised", True), (", formulas: accepted", False)):
@@ -174,7 +172,7 @@ def test_a_formula_after_a_semicolon_is_refused_since_no_quote_helps(tmp_path: P
 
 
 @pytest.mark.parametrize("choice", ["quoted", "neutralized", "true", "[neutralised]", "''"])
-def test_another_choice_about_formulas_is_refused_and_the_choices_are_named(tmp_path: Path, choice: str) -> None:
+def test_another_choice_about_formulas_is_refused_and_the_choices_are_named(tmp_path: Path, choice: str):
     written = f"formats: [parquet, csv], formulas: {choice}"
     with pytest.raises(SpecRefused) as refused:
         spec_of(tmp_path, ("formats: [parquet, csv]", written))
@@ -183,7 +181,7 @@ def test_another_choice_about_formulas_is_refused_and_the_choices_are_named(tmp_
 
 
 @pytest.mark.parametrize("delta", ["0.002", "0.5"])
-def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: str) -> None:
+def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: str):
     """At 1/n the whole row of one in n people may be published; a spec without the key keeps its digest."""
     (written,) = re.findall(r"charge: (\{.*\})", SPEC)
     charge = re.sub(r"delta: [^,}]+", f"delta: {delta}", written)
@@ -197,7 +195,7 @@ def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path, delta: s
     assert "large_delta" in spec.charge.model_dump()
 
 
-def test_a_delta_above_one_over_the_declared_rows_is_large(tmp_path: Path) -> None:
+def test_a_delta_above_one_over_the_declared_rows_is_large(tmp_path: Path):
     product = "product: {kind: classifier, trainer: dp_sgd, label: job, options: {rows_about: 20000}}"
     text = SPEC[: SPEC.index("product:")] + product + "\n" + SPEC[SPEC.index("publish:") :]
     text = re.sub(r"delta: [^,}]+", "delta: 1e-4", text)

@@ -1,7 +1,5 @@
 """Quantiles, variances and quotas in a spec: their form, their names and draws, and refusals with words."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -43,7 +41,7 @@ def forms(contract: Contract, *statistics: Any) -> list[type[object]]:
     return [type(each) for _, each in product.tables[0].draws(contract)]
 
 
-def test_a_variance_has_three_columns_and_no_draw_of_its_own(stays: Contract) -> None:
+def test_a_variance_has_three_columns_and_no_draw_of_its_own(stays: Contract):
     """Sum, mean, variance and deviation of a column come of one draw, under the column's name."""
     product = product_of("count", {"mean": "age"}, {"variance": "age"}, {"sd": "age"}, {"sum": "age"})
     (table,) = product.tables
@@ -54,7 +52,7 @@ def test_a_variance_has_three_columns_and_no_draw_of_its_own(stays: Contract) ->
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
 
 
-def test_steps_of_moments_are_shared_by_the_rows_of_a_unit(units: Contract) -> None:
+def test_steps_of_moments_are_shared_by_the_rows_of_a_unit(units: Contract):
     """Bills have 90,000 steps: their squares are rounded to what a unit's three rows may move together."""
     ((_, moments),) = product_of({"sd": "bill", "step": "0.01"}).tables[0].draws(units)
     assert isinstance(moments, ValueMoments)
@@ -78,7 +76,7 @@ def test_steps_of_moments_are_shared_by_the_rows_of_a_unit(units: Contract) -> N
 )
 def test_a_sum_is_drawn_alone_where_nothing_asks_for_a_count_and_noise_is_saved(
     stays: Contract, statistics: list[Any], wanted: list[type[object]]
-) -> None:
+):
     """From spec and contract alone; a clip that begins at 0 or between two steps has two numbers."""
     assert forms(stays, *statistics) == wanted
 
@@ -93,7 +91,7 @@ def test_a_sum_is_drawn_alone_where_nothing_asks_for_a_count_and_noise_is_saved(
         ([{"variance": "agee"}], "the column 'agee'"),
     ],
 )
-def test_what_does_not_fit_the_contract_is_told(stays: Contract, statistics: list[Any], told: str) -> None:
+def test_what_does_not_fit_the_contract_is_told(stays: Contract, statistics: list[Any], told: str):
     problems = [problem for _, problem in statistics_problems(product_of(*statistics), stays)]
     assert len(problems) == 1
     assert told in problems[0].found
@@ -111,13 +109,13 @@ def test_what_does_not_fit_the_contract_is_told(stays: Contract, statistics: lis
         ({"ratio": {"variance": "age"}, "over": {"sum": "bill"}}, "allowed"),
     ],
 )
-def test_a_form_that_is_none_is_refused(statistic: Any, told: str) -> None:
+def test_a_form_that_is_none_is_refused(statistic: Any, told: str):
     with pytest.raises(ValidationError) as caught:
         Statistic.model_validate(statistic)
     assert told in str(caught.value) or told == "allowed"
 
 
-def test_a_lattice_is_the_same_in_every_form(stays: Contract) -> None:
+def test_a_lattice_is_the_same_in_every_form(stays: Contract):
     """Offsets stand in the snapshot under the lattice, so that forms share them."""
     found = [product_of(*each).lattices(stays) for each in ([AWAY], [AWAY, {"variance": "age"}], [AWAY, "count"])]
     lattice = replace(found[0][0], low=Decimal(18), high=Decimal(90))
@@ -130,7 +128,7 @@ def refusal(*statistics: Any) -> str:
     return str(caught.value)
 
 
-def test_each_quantile_has_three_columns_and_all_have_one_draw(stays: Contract) -> None:
+def test_each_quantile_has_three_columns_and_all_have_one_draw(stays: Contract):
     """Named after the percentage; sums and trees of a column are draws of their own."""
     product = product_of(
         "count", {"mean": "bill"}, {"quantiles": [0.025, "0.5", 0.9], "of": "bill", "resolution": 0.5}
@@ -148,7 +146,7 @@ def test_each_quantile_has_three_columns_and_all_have_one_draw(stays: Contract) 
     assert not list(statistics_problems(product, stays))
 
 
-def test_a_product_is_read_again_from_what_is_written_of_it(stays: Contract) -> None:
+def test_a_product_is_read_again_from_what_is_written_of_it(stays: Contract):
     product = product_of({"quantiles": [0.1, 0.5], "of": "age", "clip": [18, 90]}, by=())
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
     (tree,) = product.tables[0].trees(stays)
@@ -173,11 +171,11 @@ def test_a_product_is_read_again_from_what_is_written_of_it(stays: Contract) -> 
         ({"what": "sum", "column": "age", "quantiles": [0.5]}, "quantiles, a resolution or a method with a sum"),
     ],
 )
-def test_what_is_no_quantile_is_refused_with_words(written: Any, says: str) -> None:
+def test_what_is_no_quantile_is_refused_with_words(written: Any, says: str):
     assert says in refusal(written)
 
 
-def test_quantiles_of_a_column_stand_in_one_list() -> None:
+def test_quantiles_of_a_column_stand_in_one_list():
     assert "quantiles_age twice" in refusal({"quantiles": [0.5], "of": "age"}, {"quantiles": [0.9], "of": "age"})
 
 
@@ -193,7 +191,7 @@ def test_quantiles_of_a_column_stand_in_one_list() -> None:
         ({"step": 0}, "a step above 0"),
     ],
 )
-def test_what_does_not_fit_the_contract_is_refused_with_words(stays: Contract, written: Any, says: str) -> None:
+def test_what_does_not_fit_the_contract_is_refused_with_words(stays: Contract, written: Any, says: str):
     """Once, at its place in the list."""
     product = product_of("count", {"quantiles": [0.5], "of": "bill", **written})
     ((at, problem),) = statistics_problems(product, stays)
@@ -202,7 +200,7 @@ def test_what_does_not_fit_the_contract_is_refused_with_words(stays: Contract, w
     assert problem.at[:2] == ("of", 1)
 
 
-def test_other_columns_and_clips_are_refused_as_for_sums(stays: Contract) -> None:
+def test_other_columns_and_clips_are_refused_as_for_sums(stays: Contract):
     for written, says in (
         ({"quantiles": [0.5], "of": "ward"}, "a column without bounds"),
         ({"quantiles": [0.5], "of": "salary"}, "the column 'salary'"),
@@ -214,7 +212,7 @@ def test_other_columns_and_clips_are_refused_as_for_sums(stays: Contract) -> Non
     assert "another clip" in problem.found
 
 
-def test_the_schema_has_the_written_form() -> None:
+def test_the_schema_has_the_written_form():
     """An editor that follows the schema knows quantiles."""
     forms = Statistic.model_json_schema()["anyOf"]
     (form,) = [each for each in forms if "quantiles" in each.get("properties", {})]
@@ -222,7 +220,7 @@ def test_the_schema_has_the_written_form() -> None:
     assert form["required"] == ["quantiles", "of"]
 
 
-def test_a_column_that_takes_the_name_of_a_tree_is_refused(stays: Contract) -> None:
+def test_a_column_that_takes_the_name_of_a_tree_is_refused(stays: Contract):
     """Its sum, and the tree of the other column, would be one draw."""
     other = stays.column("age").model_copy(update={"name": "quantiles/age"})
     contract = stays.model_copy(update={"columns": (*stays.columns, other)})
@@ -234,7 +232,7 @@ def test_a_column_that_takes_the_name_of_a_tree_is_refused(stays: Contract) -> N
 QUOTA = {"sum": "bill", "clip": [0, 500], "step": 2.5, "per_unit": 400}
 
 
-def test_a_sum_within_a_quota_is_a_draw_alone_and_a_count_is_another(bounded_stays: Contract) -> None:
+def test_a_sum_within_a_quota_is_a_draw_alone_and_a_count_is_another(bounded_stays: Contract):
     """Another column's draw counts the rows where there is one; the snapshot gets ids and places of rows."""
     product = product_of("count", QUOTA)
     (table,) = product.tables
@@ -252,7 +250,7 @@ def test_a_sum_within_a_quota_is_a_draw_alone_and_a_count_is_another(bounded_sta
     assert not list(statistics_problems(product, bounded_stays))
 
 
-def test_units_of_one_row_need_no_order(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_units_of_one_row_need_no_order(tmp_path_factory: pytest.TempPathFactory):
     _, contract, _, ledger = pure().prepared_of(tmp_path_factory.mktemp("rows"), StatisticsPlan)
     ledger.close()
     product = product_of(QUOTA)
@@ -260,7 +258,7 @@ def test_units_of_one_row_need_no_order(tmp_path_factory: pytest.TempPathFactory
     assert not list(statistics_problems(product, contract))
 
 
-def test_the_plan_charges_the_quota_and_foretells_its_interval(bounded_stays: Contract) -> None:
+def test_the_plan_charges_the_quota_and_foretells_its_interval(bounded_stays: Contract):
     """160 steps in place of 3 rows of 200: the noise of 400 at an epsilon of 1, and that of 3 rows beside it."""
     product = product_of(QUOTA, "count")
     plan = plan_statistics(product, bounded_stays, epsilon=Decimal(2), delta=Decimal(0))
@@ -271,7 +269,7 @@ def test_the_plan_charges_the_quota_and_foretells_its_interval(bounded_stays: Co
     assert counted.half_width == pytest.approx(3 * 2.9957, abs=1)
 
 
-def test_a_product_with_a_quota_is_read_again_from_what_is_written_of_it() -> None:
+def test_a_product_with_a_quota_is_read_again_from_what_is_written_of_it():
     """Through JSON, and by the published schema; a sum without a quota is written as before."""
     product = product_of("count", QUOTA)
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
@@ -294,7 +292,7 @@ def test_a_product_with_a_quota_is_read_again_from_what_is_written_of_it() -> No
         ({"sum": "bill", "per_unit": "inf"}, "'inf'"),
     ],
 )
-def test_what_has_no_quota_is_refused_with_words(written: Any, says: str) -> None:
+def test_what_has_no_quota_is_refused_with_words(written: Any, says: str):
     with pytest.raises(ValidationError, match=re.escape(says)):
         product_of(written)
 
@@ -320,7 +318,7 @@ BILL = {"sum": "bill", "clip": [0, 500], "step": 2.5}
 )
 def test_what_does_not_fit_is_refused_where_it_is_written(
     bounded_stays: Contract, statistics: list[Any], table: dict[str, Any], found: str, told: str
-) -> None:
+):
     """Once, at the key."""
     ((place, problem),) = statistics_problems(product_of("count", *statistics, **table), bounded_stays)
     assert found in problem.found

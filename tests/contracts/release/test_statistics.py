@@ -1,7 +1,5 @@
 """Specs of statistics: what loads, what its lattices and columns are, and what each mistake gets to read."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 
@@ -49,14 +47,13 @@ def product_of(folder: Path, *pairs: tuple[str, str]) -> StatisticsProduct:
 
 
 def findings(folder: Path, *pairs: tuple[str, str], contract: tuple[tuple[str, str], ...] = ()) -> list[Finding]:
-    """What is refused of a spec, by itself or beside its contract."""
     try:
         return check_spec(spec_of(folder, *pairs), loaded(folder, *contract))
     except SpecRefused as error:
         return list(error.findings)
 
 
-def test_a_spec_of_statistics_loads_with_names_lattices_and_weights(tmp_path: Path) -> None:
+def test_a_spec_of_statistics_loads_with_names_lattices_and_weights(tmp_path: Path):
     """A table is named after its columns; a lattice is the first clip and step of a column, else of its bounds."""
     contract, product = loaded(tmp_path), product_of(tmp_path)
     assert findings(tmp_path) == []
@@ -78,14 +75,14 @@ def test_a_spec_of_statistics_loads_with_names_lattices_and_weights(tmp_path: Pa
     assert (product.keeps_total, product.reads_rows) == (False, False)
 
 
-def test_the_columns_of_a_file_are_statistics_with_their_ends(tmp_path: Path) -> None:
+def test_the_columns_of_a_file_are_statistics_with_their_ends(tmp_path: Path):
     sex, pay = product_of(tmp_path).tables
     ends = [f"{name}{end}" for name in ("count", "mean_age") for end in ("", "_low", "_high")]
     assert sex.published_columns == ("sex", *ends, "near_zero")
     assert pay.published_columns[:4] == ("job", "sex", "sum_income_clipped", "sum_income_clipped_low")
 
 
-def test_what_a_written_clip_cuts_is_named_clipped() -> None:
+def test_what_a_written_clip_cuts_is_named_clipped():
     """By the spec alone: a clip is one of its column in the whole table; without one the contract's bounds are it."""
     ratio = "{ratio: {sum: x}, over: {sum: y, clip: [0, 5]}}"
     table = StatisticsTable.model_validate(
@@ -100,7 +97,7 @@ def test_what_a_written_clip_cuts_is_named_clipped() -> None:
     assert StatisticsTable.model_validate(private).model_dump(mode="json") == found.model_dump(mode="json")
 
 
-def test_a_table_without_columns_is_of_all_rows(tmp_path: Path) -> None:
+def test_a_table_without_columns_is_of_all_rows(tmp_path: Path):
     (table, _) = product_of(tmp_path, ("by: [sex]", "by: []")).tables
     assert (table.name, table.by) == ("all", ())
     (table, _) = product_of(tmp_path, ("- by: [sex]\n      of:", "- of:")).tables
@@ -120,7 +117,7 @@ def test_a_table_without_columns_is_of_all_rows(tmp_path: Path) -> None:
         ("mechanism: laplace\n", "\n"),
     ],
 )
-def test_every_form_can_be_written(tmp_path: Path, old: str, new: str) -> None:
+def test_every_form_can_be_written(tmp_path: Path, old: str, new: str):
     """It fits the contract, passes the published schema, and is the same after a round through JSON."""
     product = product_of(tmp_path, (old, new))
     assert findings(tmp_path, (old, new)) == []
@@ -129,7 +126,7 @@ def test_every_form_can_be_written(tmp_path: Path, old: str, new: str) -> None:
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(replaced(SPEC, (old, new))))
 
 
-def test_the_schema_refuses_a_statistic_that_is_none() -> None:
+def test_the_schema_refuses_a_statistic_that_is_none():
     for written in ("{median: age}", "counts", "{sum: age, clp: [1, 2]}", "{sum: age, clip: [1]}"):
         text = replaced(SPEC, (MEAN, written))
         with pytest.raises(jsonschema.ValidationError):
@@ -202,7 +199,7 @@ BAD = [
 @pytest.mark.parametrize(("old", "new", "field", "found", "told"), BAD)
 def test_a_mistake_is_refused_with_file_line_and_remedy(
     tmp_path: Path, old: str, new: str, field: str, found: str, told: str
-) -> None:
+):
     """One finding: where, what was found, what is allowed, what to do; the line is that of the mistake."""
     (finding,) = findings(tmp_path, (old, new))
     assert field in finding.field
@@ -214,7 +211,7 @@ def test_a_mistake_is_refused_with_file_line_and_remedy(
         assert 5 <= int(line) <= line_of(SPEC, "publish")
 
 
-def test_a_table_of_pictures_unit_ids_or_too_many_cells_is_refused(tmp_path: Path) -> None:
+def test_a_table_of_pictures_unit_ids_or_too_many_cells_is_refused(tmp_path: Path):
     """2^24 cells at most; a picture has no cells, and an id is never published."""
     image = {"height": 2, "width": 2, "levels": 4, "nulls": {"policy": "map", "to": 0}}
     wide = [column("integer", "integer", name, bounds=[0, 299], bins={"width": 1}) for name in ("a", "b", "c")]
@@ -244,7 +241,7 @@ def test_a_table_of_pictures_unit_ids_or_too_many_cells_is_refused(tmp_path: Pat
     assert "coarser bins" in remedy
 
 
-def test_all_rows_of_a_unit_count_towards_the_steps(tmp_path: Path) -> None:
+def test_all_rows_of_a_unit_count_towards_the_steps(tmp_path: Path):
     unit = "unit: {kind: row, scope: block}"
     by_ids = ((unit, "unit: {kind: id, scope: block, column: person, max_rows_per_unit: 3}"),)
     ids = ((*by_ids, ("properties:\n", "properties:\n      - name: person\n        logicalType: string\n")),)
@@ -256,7 +253,7 @@ def test_all_rows_of_a_unit_count_towards_the_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["count", "COUNT", "near_zero", "mean_age_low"])
-def test_a_column_of_the_file_is_not_there_twice(tmp_path: Path, name: str) -> None:
+def test_a_column_of_the_file_is_not_there_twice(tmp_path: Path, name: str):
     """Whatever its case; the remedy says how to rename a column."""
     contract = (("- name: job", f"- name: {name}"), ("job: [clerk", f"{name}: [clerk"))
     told = findings(tmp_path, ("by: [sex]", f"by: [{name}]"), ("by: [job, sex]", "by: [sex]"), contract=contract)
@@ -267,7 +264,7 @@ def test_a_column_of_the_file_is_not_there_twice(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["part", "Noisy", "variance", "lower", "upper", "structural_zero"])
-def test_a_column_of_a_file_of_measurements_is_not_grouped_by(tmp_path: Path, name: str) -> None:
+def test_a_column_of_a_file_of_measurements_is_not_grouped_by(tmp_path: Path, name: str):
     """It would stand there twice: charged, drawn, and never published."""
     contract = (("- name: job", f"- name: {name}"), ("job: [clerk", f"{name}: [clerk"))
     pairs = (("by: [sex]", f"by: [sex, {name}]"), ("by: [job, sex]", "by: [sex]"))
@@ -277,13 +274,13 @@ def test_a_column_of_a_file_of_measurements_is_not_grouped_by(tmp_path: Path, na
     assert "by a select" in finding.remedy
 
 
-def test_another_product_is_no_product_of_statistics(tmp_path: Path) -> None:
+def test_another_product_is_no_product_of_statistics(tmp_path: Path):
     with pytest.raises(TypeError, match="kind tables"):
         statistics_product(load_spec(write(tmp_path, "people.yaml", TABLES)).product)
     assert Statistic.model_validate("count").published == ("count", "count_low", "count_high")
 
 
-def test_bins_of_a_table_of_statistics_are_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_bins_of_a_table_of_statistics_are_refused_with_what_to_do(tmp_path: Path):
     """They are for tables of counts."""
     with pytest.raises(SpecRefused) as caught:
         spec_of(tmp_path, (TABLE, "of: [count]\n      bins: {sex: {all: [F, M]}}"))

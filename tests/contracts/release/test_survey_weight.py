@@ -1,7 +1,5 @@
 """Survey weights in a spec: their form, the lattices and draws that they make, and refusals with words."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -34,7 +32,7 @@ def product_of(weight: Any, *statistics: Any) -> StatisticsProduct:
     return StatisticsProduct.model_validate({"kind": "statistics", "tables": [table]})
 
 
-def test_a_weight_is_part_of_every_draw_of_its_table(stays: Contract) -> None:
+def test_a_weight_is_part_of_every_draw_of_its_table(stays: Contract):
     """Of sums and of trees; the snapshot gets the offsets of values and of weights, each once."""
     product = product_of("age", "count", {"mean": "bill"}, {"quantiles": [0.5], "of": "bill"})
     (table,) = product.tables
@@ -48,7 +46,7 @@ def test_a_weight_is_part_of_every_draw_of_its_table(stays: Contract) -> None:
     assert not list(statistics_problems(product, stays))
 
 
-def test_a_table_of_counts_alone_has_one_number_a_cell(stays: Contract) -> None:
+def test_a_table_of_counts_alone_has_one_number_a_cell(stays: Contract):
     product = product_of(LONG)
     ((key, addends),) = product.tables[0].draws(stays)
     assert key == "table:ward"
@@ -59,7 +57,7 @@ def test_a_table_of_counts_alone_has_one_number_a_cell(stays: Contract) -> None:
     assert product.lattices(stays) == (addends.weight, one_step_wider(addends.weight))
 
 
-def test_tables_have_weights_of_their_own(stays: Contract) -> None:
+def test_tables_have_weights_of_their_own(stays: Contract):
     """A column that is added up with and without weights has one offset in the snapshot."""
     tables = [
         {"by": ["ward"], "of": [{"mean": "bill"}], "survey_weight": "age"},
@@ -73,7 +71,7 @@ def test_tables_have_weights_of_their_own(stays: Contract) -> None:
 
 
 @pytest.mark.parametrize("weight", ["age", LONG, {"column": "age"}])
-def test_a_product_is_read_again_from_what_is_written_of_it(tmp_path: Path, weight: Any) -> None:
+def test_a_product_is_read_again_from_what_is_written_of_it(tmp_path: Path, weight: Any):
     """Through JSON, and by the published schema."""
     product = product_of(weight)
     assert StatisticsProduct.model_validate(product.model_dump(mode="json")) == product
@@ -93,7 +91,7 @@ def test_a_product_is_read_again_from_what_is_written_of_it(tmp_path: Path, weig
         ({"column": "age", "step": "fine"}, "a finite decimal number"),
     ],
 )
-def test_what_is_no_weight_is_refused_with_words(written: Any, says: str) -> None:
+def test_what_is_no_weight_is_refused_with_words(written: Any, says: str):
     with pytest.raises(ValidationError, match=re.escape(says)):
         product_of(written)
 
@@ -114,7 +112,7 @@ def test_what_is_no_weight_is_refused_with_words(written: Any, says: str) -> Non
 )
 def test_what_does_not_fit_the_contract_is_refused_with_words(
     stays: Contract, weight: Any, statistics: list[Any], found: str, told: str, at: tuple[str, ...]
-) -> None:
+):
     """Once, at the key that is wrong."""
     ((place, problem),) = statistics_problems(product_of(weight, *statistics), stays)
     assert found in problem.found
@@ -122,7 +120,7 @@ def test_what_does_not_fit_the_contract_is_refused_with_words(
     assert (*place, *problem.at) == ("tables", 0, "survey_weight", *at)
 
 
-def test_the_weight_itself_is_not_added_up(stays: Contract) -> None:
+def test_the_weight_itself_is_not_added_up(stays: Contract):
     """The sum of the weights is the count; that of the weights' squares is nothing that anybody asked for."""
     for written in ({"sum": "age"}, {"mean": "age"}, {"quantiles": [0.5], "of": "age"}):
         ((_, problem),) = statistics_problems(product_of("age", "count", written), stays)
@@ -131,7 +129,7 @@ def test_the_weight_itself_is_not_added_up(stays: Contract) -> None:
         assert problem.at == ("of", 1, next(iter(written)))
 
 
-def test_an_effective_size_adds_the_weight_up_weighted_by_itself(stays: Contract) -> None:
+def test_an_effective_size_adds_the_weight_up_weighted_by_itself(stays: Contract):
     """One draw more, of the squares: a row moves it by the square of the largest weight."""
     product = product_of(LONG, "count", {"effective_size": "age"})
     assert not list(statistics_problems(product, stays))
@@ -152,14 +150,14 @@ def test_an_effective_size_adds_the_weight_up_weighted_by_itself(stays: Contract
         (None, "the effective size of 'bill', which is no survey weight", "write survey_weight: bill"),
     ],
 )
-def test_an_effective_size_is_that_of_the_survey_weight(stays: Contract, weight: Any, found: str, told: str) -> None:
+def test_an_effective_size_is_that_of_the_survey_weight(stays: Contract, weight: Any, found: str, told: str):
     ((place, problem),) = statistics_problems(product_of(weight, {"effective_size": "bill"}), stays)
     assert found in problem.found
     assert problem.remedy == told
     assert (*place, *problem.at) == ("tables", 0, "of", 0, "effective_size")
 
 
-def test_squares_of_too_many_steps_are_refused(stays: Contract) -> None:
+def test_squares_of_too_many_steps_are_refused(stays: Contract):
     fine = {"column": "bill", "step": "0.01"}
     ((_, problem),) = statistics_problems(product_of(fine, {"effective_size": "bill"}), stays)
     assert "90,000 steps of 0.01, times a weight of 90,000 steps" in problem.found
@@ -168,7 +166,7 @@ def test_squares_of_too_many_steps_are_refused(stays: Contract) -> None:
         product_of("age", {"effective_size": "age", "step": 2})
 
 
-def test_steps_of_values_and_weights_together_are_bounded(stays: Contract) -> None:
+def test_steps_of_values_and_weights_together_are_bounded(stays: Contract):
     """A sum hands out both; the remedy names a step that is enough. A tree counts weights alone."""
     fine = {"mean": "bill", "step": "0.0001"}
     ((place, problem),) = statistics_problems(product_of({"column": "age", "step": "0.01"}, fine), stays)
@@ -182,7 +180,7 @@ def test_steps_of_values_and_weights_together_are_bounded(stays: Contract) -> No
     assert not list(statistics_problems(product_of({"column": "age", "step": "0.01"}, tree), stays))
 
 
-def test_a_column_that_may_be_below_0_is_no_weight() -> None:
+def test_a_column_that_may_be_below_0_is_no_weight():
     """A bound above 0 is fine: weights count from 0 on."""
     contract = contract_of(
         column("integer", "integer", "balance", bounds=[-1, 9], bins={"width": 1}),
@@ -206,7 +204,7 @@ def test_a_column_that_may_be_below_0_is_no_weight() -> None:
         "{kind: statistics, tables: [{by: [sex], of: [count]}], survey_weight: age}",
     ],
 )
-def test_the_key_elsewhere_is_refused_with_the_place_where_it_stands(tmp_path: Path, product: str) -> None:
+def test_the_key_elsewhere_is_refused_with_the_place_where_it_stands(tmp_path: Path, product: str):
     """Tables of counts have no weights: the remedy is a table of statistics."""
     text = SPEC[: SPEC.index("product:")] + f"product: {product}\n" + SPEC[SPEC.index("publish:") :]
     with pytest.raises(SpecRefused) as caught:

@@ -1,7 +1,5 @@
 """Synthetic products in a release spec: what is read, what is refused, and where."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jsonschema
@@ -46,7 +44,7 @@ def findings(folder: Path, contract: Contract, *changes: tuple[str, str]) -> lis
     ]
 
 
-def test_a_synthetic_product_is_read_and_passes_the_published_schema(tmp_path: Path) -> None:
+def test_a_synthetic_product_is_read_and_passes_the_published_schema(tmp_path: Path):
     """Columns stand in the contract's order, whatever the spec's; what is not written has a default."""
     contract = stays(tmp_path, "[]")
     product = loaded(tmp_path).synthetic_product
@@ -64,7 +62,7 @@ def test_a_synthetic_product_is_read_and_passes_the_published_schema(tmp_path: P
     jsonschema.Draft202012Validator(spec_schema()).validate(yaml.safe_load(SPEC))
 
 
-def test_a_product_survives_the_record(tmp_path: Path) -> None:
+def test_a_product_survives_the_record(tmp_path: Path):
     for spec in (loaded(tmp_path), loaded(tmp_path, ("  rows: 1000", "  rows: estimated"))):
         product = spec.synthetic_product
         assert SyntheticProduct.model_validate(product.model_dump(mode="json")) == product
@@ -86,9 +84,7 @@ def test_a_product_survives_the_record(tmp_path: Path) -> None:
         ("kind: synthetic", "kind: synthetik", "stays.yaml:6: product.kind", "write 'synthetic'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_at_its_line(
-    tmp_path: Path, old: str, new: str, where: str, told: str
-) -> None:
+def test_what_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, old: str, new: str, where: str, told: str):
     with pytest.raises(SpecRefused) as refused:
         loaded(tmp_path, (old, new))
     text = str(refused.value)
@@ -96,7 +92,7 @@ def test_what_cannot_be_meant_is_refused_at_its_line(
     assert told in text
 
 
-def test_columns_must_be_the_contract_s_and_leave_a_possible_row(tmp_path: Path) -> None:
+def test_columns_must_be_the_contract_s_and_leave_a_possible_row(tmp_path: Path):
     """An unknown column with the nearest one; constraints that only together leave nothing are found by the plan."""
     contract = stays(tmp_path, "[]")
     assert findings(tmp_path, contract, ("[city, low]", "[citi, low]")) == [
@@ -121,7 +117,7 @@ def test_columns_must_be_the_contract_s_and_leave_a_possible_row(tmp_path: Path)
     assert findings(tmp_path, nothing) == []
 
 
-def test_a_column_that_measurements_could_not_hold_is_refused(tmp_path: Path) -> None:
+def test_a_column_that_measurements_could_not_hold_is_refused(tmp_path: Path):
     """A measured marginal has columns of its own beside the labels."""
     contract = stays(tmp_path, f"[{DEPENDENCY}]")
     renamed = contract.model_copy(

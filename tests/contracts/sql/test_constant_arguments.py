@@ -1,7 +1,5 @@
 """Every listed function over hostile values: no row stops a guarded select; what could is not admitted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
@@ -136,7 +134,7 @@ def _ran(connection: duckdb.DuckDBPyConnection, calls: Sequence[str]) -> int:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_no_hostile_row_stops_a_listed_function(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_no_hostile_row_stops_a_listed_function(connection: duckdb.DuckDBPyConnection, name: str):
     """Whatever the columns hold, each overload gives a value or null; only types may not fit."""
     calls = [_call(name, arguments) for arguments in sorted(_signatures(name))]
     ran = sum(_ran(connection, calls[start : start + TOGETHER]) for start in range(0, len(calls), TOGETHER))
@@ -178,7 +176,7 @@ FROM_THE_ROW = [
 
 
 @pytest.mark.parametrize("expression", FROM_THE_ROW)
-def test_what_could_stop_a_release_is_a_literal(expression: str) -> None:
+def test_what_could_stop_a_release_is_a_literal(expression: str):
     """Formats, patterns, groups, digits, lengths and replacements do not come from the row and are bounded."""
     for sql in (f"SELECT {expression} AS x FROM source", f"SELECT v FROM source WHERE ({expression}) IS NULL"):
         (finding,) = check_select(sql)
@@ -187,13 +185,13 @@ def test_what_could_stop_a_release_is_a_literal(expression: str) -> None:
             guarded_select(sql)
 
 
-def test_a_misspelt_unit_is_put_right() -> None:
+def test_a_misspelt_unit_is_put_right():
     """The nearest unit is named."""
     (finding,) = check_select("SELECT date_trunc('mnth', dt) AS x FROM source")
     assert finding.remedy == "write 'month' instead of 'mnth'"
 
 
-def test_a_text_does_not_grow_without_bound(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_text_does_not_grow_without_bound(connection: duckdb.DuckDBPyConnection):
     """Nested replacements of a very long text stay bounded, since each works on the first characters only."""
     sql = "SELECT length(replace(replace(replace(v, 'a', 'aaaaaa'), 'a', 'aaaaaa'), 'a', 'bb')) AS n FROM source"
     longest = connection.execute(f"SELECT max(n) FROM ({guarded_select(sql)})").fetchone()
@@ -211,7 +209,7 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("expression", REPEATED)
-def test_no_part_of_an_expression_is_evaluated_outside_its_guard(expression: str) -> None:
+def test_no_part_of_an_expression_is_evaluated_outside_its_guard(expression: str):
     """A part that stands twice, and the column's least and greatest value, are where optimizers would look ahead."""
     sql = guarded_select(f"SELECT {expression} AS x, v::INTEGER + 1 AS y, v::INTEGER + 2 AS z FROM source")
     with duckdb.connect() as opened:

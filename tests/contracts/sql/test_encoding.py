@@ -1,7 +1,5 @@
 """Encoding and decoding: against a second derivation in Python, on texts and typed columns, and back again."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -163,7 +161,7 @@ KINDS = [name for name in COLUMNS if name not in ("whole categories", "flags")]
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_texts_get_the_code_that_a_second_derivation_gives_them(name: str, data: st.DataObject) -> None:
+def test_texts_get_the_code_that_a_second_derivation_gives_them(name: str, data: st.DataObject):
     """At and around every edge, and far outside, the SQL agrees with exact arithmetic in Python."""
     a_column = COLUMNS[name]
     words = data.draw(st.lists(st.one_of(st.none(), awkward_texts(a_column)), min_size=20, max_size=200))
@@ -173,7 +171,6 @@ def test_texts_get_the_code_that_a_second_derivation_gives_them(name: str, data:
 
 
 def decoded(a_column: Column, codes: Sequence[int], words: Sequence[int]) -> pl.Series:
-    """Values as they are published, each from one random word."""
     decoder = Decoder(contract_of(a_column), [a_column.name])
     given_words = np.array(words, dtype=np.uint64)
     [values] = decoder.decode(np.array(codes)[:, None], piece=0, words=lambda stream, count: given_words[:count])
@@ -183,7 +180,7 @@ def decoded(a_column: Column, codes: Sequence[int], words: Sequence[int]) -> pl.
 @pytest.mark.parametrize("name", list(COLUMNS))
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_encoding_what_was_decoded_gives_the_code_again(name: str, data: st.DataObject) -> None:
+def test_encoding_what_was_decoded_gives_the_code_again(name: str, data: st.DataObject):
     """encode(decode(code)) == code for every cell of every kind and any word, typed and as text."""
     a_column = COLUMNS[name]
     size = a_column.size
@@ -195,7 +192,7 @@ def test_encoding_what_was_decoded_gives_the_code_again(name: str, data: st.Data
     assert encoded(a_column, values.cast(pl.String)) == codes
 
 
-def test_decoded_values_lie_in_their_bin_and_have_their_type() -> None:
+def test_decoded_values_lie_in_their_bin_and_have_their_type():
     """Integers are whole, decimals stay below an open end, dates are days of the period, nulls are null."""
     ages = decoded(COLUMNS["integer"], [0, 0, 2, 3], [0, LAST, 2**63, 7])
     assert ages.dtype == pl.Int64
@@ -209,14 +206,14 @@ def test_decoded_values_lie_in_their_bin_and_have_their_type() -> None:
     assert decoded(COLUMNS["mapping"], [0, 1, 2, 3], [0] * 4).to_list() == ["low", "high", "other", None]
 
 
-def test_draws_inside_a_bin_are_uniform() -> None:
+def test_draws_inside_a_bin_are_uniform():
     """Equally spaced words fall equally often on each whole number of the bin."""
     ages = decoded(COLUMNS["integer"], [0] * 8000, [(2 * place + 1) * 2**64 // 16000 for place in range(8000)])
     assert ages.value_counts().sort("x")["count"].to_list() == [1000] * 8
 
 
 @pytest.mark.parametrize("code", [5, -1])
-def test_what_is_no_cell_is_not_decoded(code: int) -> None:
+def test_what_is_no_cell_is_not_decoded(code: int):
     """A code outside the domain is an error, not an extrapolation."""
     with pytest.raises(ValueError, match="codes must lie"):
         decoded(COLUMNS["integer"], [code], [0])
@@ -229,7 +226,7 @@ AWKWARD_NUMBERS = [
 ]  # fmt: skip
 
 
-def test_numbers_as_texts_are_read_by_the_rules() -> None:
+def test_numbers_as_texts_are_read_by_the_rules():
     """Spaces do not count, 18.0 is 18, 18.5 is no whole number, infinity is clipped, NaN and misfits are null."""
     expected = [code for _, code in AWKWARD_NUMBERS]
     assert encoded(COLUMNS["integer"], texts(*(text for text, _ in AWKWARD_NUMBERS))) == expected
@@ -257,7 +254,7 @@ TYPED: list[tuple[str, pl.Series, Sequence[int]]] = [
 
 
 @pytest.mark.parametrize(("name", "values", "codes"), TYPED)
-def test_typed_columns_get_the_codes_of_their_texts(name: str, values: pl.Series, codes: Sequence[int]) -> None:
+def test_typed_columns_get_the_codes_of_their_texts(name: str, values: pl.Series, codes: Sequence[int]):
     """Whatever the type in the source, no value makes the encoding fail, and equal values get equal codes."""
     assert encoded(COLUMNS[name], values.alias("x")) == list(codes)
 
@@ -265,7 +262,7 @@ def test_typed_columns_get_the_codes_of_their_texts(name: str, values: pl.Series
 DATES = [("2020-01-15", 2), ("2020-01-15 23:59:59", 2), (" 2020-01-15 ", 2), ("15.01.2020", 14), ("2020-02-30", 14)]
 
 
-def test_dates_as_texts_are_read_by_the_rules() -> None:
+def test_dates_as_texts_are_read_by_the_rules():
     """A timestamp counts by its day, another order of the parts is unreadable, a day that does not exist too."""
     assert encoded(COLUMNS["months"], texts(*(text for text, _ in DATES))) == [code for _, code in DATES]
 
@@ -284,7 +281,7 @@ HOSTILE = [
 ]
 
 
-def test_names_and_labels_cannot_break_out_of_the_sql() -> None:
+def test_names_and_labels_cannot_break_out_of_the_sql():
     """Quotes, semicolons, backslashes and all of Unicode are data, in names as in labels and missing texts."""
     names = [f"{word}{place}" for place, word in enumerate(HOSTILE)]
     columns = [
@@ -305,7 +302,7 @@ def test_names_and_labels_cannot_break_out_of_the_sql() -> None:
 
 
 @pytest.mark.parametrize(("size", "kind"), [(1, pl.UInt8), (255, pl.UInt8), (256, pl.UInt16), (70_000, pl.UInt32)])
-def test_codes_have_the_smallest_type_that_fits(size: int, kind: Any) -> None:
+def test_codes_have_the_smallest_type_that_fits(size: int, kind: Any):
     """255 categories and the null cell fit into a byte; the last code of every width is reached."""
     a_column = column("categories", "string", values=[f"v{n}" for n in range(size)])
     frame = pl.DataFrame({"x": ["v0", f"v{size - 1}", "none"]})
@@ -316,14 +313,14 @@ def test_codes_have_the_smallest_type_that_fits(size: int, kind: Any) -> None:
     assert (result.dtype, result.to_list()) == (kind, [0, size - 1, size])
 
 
-def test_a_category_list_with_missing_texts_keeps_all_its_codes() -> None:
+def test_a_category_list_with_missing_texts_keeps_all_its_codes():
     """256 texts that share codes are looked up without running over the width of a byte."""
     values = [f"v{n}" for n in range(250)]
     a_column = column("categories", "string", values=values, missing=[f"m{n}" for n in range(50)])
     assert encoded(a_column, texts(*values, "m0", "m49", None)) == [*range(250), 250, 250, 250]
 
 
-def test_a_missing_column_is_named() -> None:
+def test_a_missing_column_is_named():
     """Without the column there is no encoding; the nearest name is suggested."""
     with pytest.raises(ContractRefused, match="write 'Age' instead of 'age'"):
         encode_select(
@@ -333,7 +330,7 @@ def test_a_missing_column_is_named() -> None:
         )
 
 
-def test_bin_edges_are_exact_at_many_decimals() -> None:
+def test_bin_edges_are_exact_at_many_decimals():
     """Every edge of 80 bins of width 0.1 begins its own bin, although tenths are no binary fractions."""
     domain = COLUMNS["many decimals"].domain
     assert isinstance(domain, DecimalDomain)
@@ -347,7 +344,7 @@ def test_bin_edges_are_exact_at_many_decimals() -> None:
     assert encoded(COLUMNS["many decimals"], pl.Series("x", grid)) == expected
 
 
-def test_bins_of_one_width_are_found_by_arithmetic_at_each_edge() -> None:
+def test_bins_of_one_width_are_found_by_arithmetic_at_each_edge():
     """Each whole number, and those beside each edge of the widest bins; halves and missing values are no cell."""
     name = "equal but both ends"
     domain = COLUMNS[name].domain
@@ -368,7 +365,7 @@ def test_bins_of_one_width_are_found_by_arithmetic_at_each_edge() -> None:
     assert found == [place + (step >= 0) for place in range(len(edges)) for step in (-1, 0, 1)]
 
 
-def test_order_is_kept() -> None:
+def test_order_is_kept():
     """One row a row, in the order of the relation."""
     codes = encoded(COLUMNS["integer"], pl.Series("x", np.arange(50_000) % 100))
     assert codes == [0 if age % 100 < 25 else 1 if age % 100 < 35 else 2 for age in range(50_000)]

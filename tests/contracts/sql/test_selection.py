@@ -1,7 +1,5 @@
 """Selects: what combines rows, depends on anything but the row, or is unknown is refused; row-wise SQL passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -121,7 +119,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("sql", "says"), HOSTILE)
-def test_what_is_not_row_wise_is_refused_by_name(sql: str, says: str) -> None:
+def test_what_is_not_row_wise_is_refused_by_name(sql: str, says: str):
     """The finding names the construct; nothing of it can be run."""
     findings = check_select(sql)
     assert any(says in finding.found or says in finding.remedy for finding in findings), [str(f) for f in findings]
@@ -130,7 +128,7 @@ def test_what_is_not_row_wise_is_refused_by_name(sql: str, says: str) -> None:
         guarded_select(sql)
 
 
-def test_every_offence_is_reported() -> None:
+def test_every_offence_is_reported():
     """Three constructs in one select are three findings."""
     assert len(check_select("SELECT max(a) AS a, random() AS b FROM source LIMIT 3")) == 3
 
@@ -172,13 +170,13 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize(("sql", "rows"), ROW_WISE)
 def test_row_wise_selects_pass_and_no_row_can_make_them_fail(
     connection: duckdb.DuckDBPyConnection, sql: str, rows: list[tuple[object, ...]]
-) -> None:
+):
     """The guarded SQL gives what the select says, and null where the expression fails on a row (law 3)."""
     assert check_select(sql) == []
     assert [tuple(row) for row in connection.execute(guarded_select(sql)).fetchall()] == rows
 
 
-def test_a_macro_of_the_source_cannot_stand_in_for_a_function(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_macro_of_the_source_cannot_stand_in_for_a_function(connection: duckdb.DuckDBPyConnection):
     """Functions and operators are DuckDB's own, whatever the database calls so."""
     connection.execute("CREATE MACRO upper(x) AS (SELECT max(b) FROM source)")
     connection.execute('CREATE MACRO "||"(x, y) AS (SELECT max(b) FROM source)')
@@ -187,7 +185,7 @@ def test_a_macro_of_the_source_cannot_stand_in_for_a_function(connection: duckdb
     assert connection.execute(guarded_select(sql)).fetchall() == [("X !",), (None,)]
 
 
-def test_every_listed_function_is_built_in_scalar_and_steady() -> None:
+def test_every_listed_function_is_built_in_scalar_and_steady():
     """None of the listed names is an aggregate, a table function, or volatile; one is a macro of DuckDB's own."""
     query = "SELECT function_name, function_type, stability FROM duckdb_functions() WHERE database_name = 'system'"
     with duckdb.connect() as connection:
@@ -229,14 +227,14 @@ REDEFINES = [
 
 
 @pytest.mark.parametrize("sql", PASSES)
-def test_an_id_that_passes_through_is_the_units(sql: str) -> None:
+def test_an_id_that_passes_through_is_the_units(sql: str):
     """By its bare name, with the relation before it, or by a star; whatever the case."""
     assert check_select(sql) == []
     assert check_unit(sql, "person") == []
 
 
 @pytest.mark.parametrize(("sql", "says"), REDEFINES)
-def test_an_id_that_a_select_makes_up_is_refused(sql: str, says: str) -> None:
+def test_an_id_that_a_select_makes_up_is_refused(sql: str, says: str):
     """One person could otherwise have an id for every row, and the bound on rows a unit would bound nothing."""
     assert check_select(sql) == []
     (finding,) = check_unit(sql, "person")
@@ -257,7 +255,7 @@ NAMES_SOMEBODY = [
 
 
 @pytest.mark.parametrize("where", NAMES_SOMEBODY)
-def test_an_id_that_is_compared_with_a_literal_is_refused_and_not_shown(where: str) -> None:
+def test_an_id_that_is_compared_with_a_literal_is_refused_and_not_shown(where: str):
     """The select is published word for word: who opted out would stand there."""
     sql = f"SELECT * FROM source WHERE {where}"
     assert check_select(sql) == []
@@ -266,19 +264,19 @@ def test_an_id_that_is_compared_with_a_literal_is_refused_and_not_shown(where: s
     assert "1234" not in str(finding)
 
 
-def test_rows_without_an_id_and_rows_by_other_columns_may_be_left_out() -> None:
+def test_rows_without_an_id_and_rows_by_other_columns_may_be_left_out():
     for where in ("person IS NOT NULL AND trim(person) <> ''", "visit > 3 AND town = 'here'", "opted_out IS NULL"):
         assert check_unit(f"SELECT * FROM source WHERE {where}", "person") == []
 
 
-def test_a_relation_named_like_the_id_is_told_from_it() -> None:
+def test_a_relation_named_like_the_id_is_told_from_it():
     """`SELECT source FROM source` is the whole row where there is no such column: the qualified name is asked for."""
     (finding,) = check_unit("SELECT source FROM source", "source")
     assert "source.source" in finding.remedy
     assert check_unit("SELECT source.source FROM source", "source") == []
 
 
-def test_threads_that_read_selects_at_once_do_not_mix_them_up() -> None:
+def test_threads_that_read_selects_at_once_do_not_mix_them_up():
     """One DuckDB parses for the whole process."""
     selects = [f"SELECT a + {number} AS b FROM source WHERE a > {number}" for number in range(200)]
     with ThreadPoolExecutor(8) as pool:

@@ -5,8 +5,6 @@ digits a wider decimal, one with an hour a moment of every day. If that changed 
 every draw would be false.
 """
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -90,7 +88,6 @@ def stored(values: list[Fraction | None], kind: pa.DataType) -> pa.Array | None:
 
 
 def read(column: Column, array: pa.Array) -> list[tuple[Any, ...]]:
-    """Encode an array in DuckDB, with the broken checks of each row."""
     contract = contract_of(column)
     broken = ", ".join(f"({violation_sql(check, contract)})::INTEGER" for check in checks(contract) if check.column)
     with connected() as connection:
@@ -104,7 +101,7 @@ def read(column: Column, array: pa.Array) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", DOMAINS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_a_code_does_not_depend_on_the_type_that_stores_a_number(name: str, data: st.DataObject) -> None:
+def test_a_code_does_not_depend_on_the_type_that_stores_a_number(name: str, data: st.DataObject):
     """All types of numbers: one list of codes and broken checks."""
     values = data.draw(st.lists(VALUES, min_size=1, max_size=12))
     a_column = DOMAINS[name]
@@ -117,7 +114,7 @@ def test_a_code_does_not_depend_on_the_type_that_stores_a_number(name: str, data
 
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize("spelled", SPELLED)
-def test_a_text_that_spells_a_number_gets_its_code(name: str, spelled: str) -> None:
+def test_a_text_that_spells_a_number_gets_its_code(name: str, spelled: str):
     """A CSV file says 1.0 where one row has no value; the text of a code may begin with a nought."""
     a_column = DOMAINS[name]
     numbers = [0, 1, 2, 3, 17, 99, 1000]
@@ -126,7 +123,7 @@ def test_a_text_that_spells_a_number_gets_its_code(name: str, spelled: str) -> N
 
 
 @pytest.mark.parametrize("name", DOMAINS)
-def test_a_text_that_spells_a_flag_gets_its_code(name: str) -> None:
+def test_a_text_that_spells_a_flag_gets_its_code(name: str):
     flags = [True, False, None]
     for array in (pa.array(["True", "False", None]), pa.array([" true", "FALSE ", None])):
         assert read(DOMAINS[name], array) == read(DOMAINS[name], pa.array(flags))
@@ -134,7 +131,7 @@ def test_a_text_that_spells_a_flag_gets_its_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DATES)
-def test_a_code_does_not_depend_on_the_type_that_stores_a_day(name: str) -> None:
+def test_a_code_does_not_depend_on_the_type_that_stores_a_day(name: str):
     """Days, midnights of any resolution, and texts of both."""
     a_column = DATES[name]
     days = [date(2020, 2, 29), date(2021, 1, 1), date(1900, 1, 1), date(2020, 7, 5), None]
@@ -148,14 +145,14 @@ def test_a_code_does_not_depend_on_the_type_that_stores_a_day(name: str) -> None
 
 @pytest.mark.parametrize("name", DOMAINS | DATES)
 @pytest.mark.parametrize("case", SAME)
-def test_a_code_is_the_same_in_every_type_that_stores_a_value(case: str, name: str) -> None:
+def test_a_code_is_the_same_in_every_type_that_stores_a_value(case: str, name: str):
     """All that Arrow and CSV make of the same values: no type, dictionaries, time zones, lists, other scales."""
     a_column = (DOMAINS | DATES)[name]
     first, *others = SAME[case]
     assert [read(a_column, each) for each in others] == [read(a_column, first)] * len(others)
 
 
-def test_the_property_finds_a_reading_that_goes_by_the_spelling() -> None:
+def test_the_property_finds_a_reading_that_goes_by_the_spelling():
     """The wrong case: looked up by the text of each type, as codes once were, 1 and 1.0 part."""
     with duckdb.connect() as connection:
         texts = [
@@ -165,7 +162,7 @@ def test_the_property_finds_a_reading_that_goes_by_the_spelling() -> None:
     assert texts == [("1",), (None,), (None,)]
 
 
-def test_a_nan_is_a_null_and_no_other_category() -> None:
+def test_a_nan_is_a_null_and_no_other_category():
     for a_column in DOMAINS.values():
         assert read(a_column, pa.array([float("nan")])) == read(a_column, pa.array([None], pa.float64()))
 
@@ -179,7 +176,7 @@ def test_a_nan_is_a_null_and_no_other_category() -> None:
         ("['2021-03-01', '2021-03-01 00:00:00']", "'2021-03-01 00:00:00' beside '2021-03-01'"),
     ],
 )
-def test_two_categories_that_are_one_value_are_refused(tmp_path: Any, values: str, says: str) -> None:
+def test_two_categories_that_are_one_value_are_refused(tmp_path: Any, values: str, says: str):
     """Stored as numbers they cannot be told apart, and whether a writer does so may be a matter of one row."""
     text = CONTRACT.replace(
         "values: [F, M], nulls: {policy: map, to: F}", f"values: {values}, nulls: {{policy: category}}"
@@ -192,7 +189,7 @@ def test_two_categories_that_are_one_value_are_refused(tmp_path: Any, values: st
     assert finding.allowed == "texts that differ as values"
 
 
-def test_codes_with_an_exponent_stay_texts() -> None:
+def test_codes_with_an_exponent_stay_texts():
     """1E50 and 1E51 are codes of a classification, not numbers; neither are hexadecimal digits, infinity or NaN."""
     assert [value_key(text) for text in ("1E50", "0e1", "inf", "NaN", "0x1", "1_0", "١", "1,5")] == [None] * 8
     with pytest.raises(AssertionError):

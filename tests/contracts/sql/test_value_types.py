@@ -1,7 +1,5 @@
 """Columns behind a `select:`: a type for each that is used, and one value for all types that store it."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -87,7 +85,7 @@ def read(kind: ValueType, array: pa.Array) -> list[Any]:
 
 @pytest.mark.parametrize("kind", VALUE_TYPES)
 @pytest.mark.parametrize("case", SAME)
-def test_a_value_is_the_same_in_every_type_that_stores_it(case: str, kind: ValueType) -> None:
+def test_a_value_is_the_same_in_every_type_that_stores_it(case: str, kind: ValueType):
     """All types of Arrow that hold the same values, read as each type; a value that is none is null.
 
     Of an id the exact digits count, which no double has: beside whole numbers it is null (`test_exact_ids`).
@@ -101,7 +99,7 @@ def test_a_value_is_the_same_in_every_type_that_stores_it(case: str, kind: Value
     assert expected[-1] is None
 
 
-def test_what_each_type_sees() -> None:
+def test_what_each_type_sees():
     assert read("text", pa.array([0.0, 1.5, 20.0, float("nan")])) == ["0", "1.5", "20", None]
     assert read("flag", pa.array(["1.0", "0", "2", "true", "yes"])) == [True, False, None, True, None]
     assert read("text", pa.array(["01", " a ", "1E50", "-0.50", "1.", "2.5.0"])) == [
@@ -131,11 +129,11 @@ def told(select: str, **declared: ValueType) -> tuple[dict[str, ValueType], list
         ("SELECT age, sex, since FROM source WHERE year(Since) > 2020", {"since": "day"}),
     ],
 )
-def test_a_column_that_is_handed_on_has_the_type_of_the_contract(select: str, types: dict[str, ValueType]) -> None:
+def test_a_column_that_is_handed_on_has_the_type_of_the_contract(select: str, types: dict[str, ValueType]):
     assert told(select) == (types, [])
 
 
-def test_a_column_that_is_only_computed_with_is_declared() -> None:
+def test_a_column_that_is_only_computed_with_is_declared():
     """Its name alone says nothing: a class of incomes is made from incomes, a year from a day."""
     select = "SELECT year(born) AS age, upper(sex) AS sex, since FROM source WHERE \"the town\".code = 'x'"
     _, (problem,) = told(select)
@@ -147,13 +145,13 @@ def test_a_column_that_is_only_computed_with_is_declared() -> None:
     assert (types["born"], problems) == ("day", [])
 
 
-def test_a_declared_type_goes_before_the_contract_and_one_of_no_use_is_refused() -> None:
+def test_a_declared_type_goes_before_the_contract_and_one_of_no_use_is_refused():
     assert told("SELECT * FROM source WHERE hour(since) < 9", since="moment") == ({"since": "moment"}, [])
     assert "'sex', which no expression of the select uses; drop it" in told("SELECT * FROM source", sex="text")[1][0]
     assert "no type for 'age'" in told("SELECT age, age AS sex, since FROM source WHERE age > 3")[1][0]
 
 
-def test_expressions_read_copies_and_nothing_else_does() -> None:
+def test_expressions_read_copies_and_nothing_else_does():
     """A star leaves the copies out; a field of a record is one too; literals are spelled like the texts."""
     select = "SELECT *, a.b, c + 1 AS d FROM source WHERE c = '1.0' AND t IN ('1.50', 'x') AND t || '1.0' <> '2.0'"
     assert used_columns(select_tree(select)) == ("c", "t")

@@ -1,7 +1,5 @@
 """Forms of codebooks: what is read of each, what is refused, and what the page of the extension says of them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -78,7 +76,7 @@ def _sketches(folder: Path, name: str, content: Any) -> dict[str, ColumnSketch]:
     return {entry.name: sketch_of_entry(entry, book.file)[0] for entry in book.entries}
 
 
-def test_a_table_schema(tmp_path: Path) -> None:
+def test_a_table_schema(tmp_path: Path):
     """Types, titles, enum, categories with labels, ranges, missing values, formats and flags."""
     columns = _sketches(tmp_path, "schema.json", TABLE_SCHEMA)
     assert "It is unique" in columns["id"].hints[0]
@@ -96,7 +94,7 @@ def test_a_table_schema(tmp_path: Path) -> None:
     ]
 
 
-def test_a_ddi_codebook(tmp_path: Path) -> None:
+def test_a_ddi_codebook(tmp_path: Path):
     """Labels without their markup, categories before ranges, declared missing values, places by line."""
     columns = _sketches(tmp_path, "study.xml", DDI)
     age = columns["age"]
@@ -115,7 +113,7 @@ def test_a_ddi_codebook(tmp_path: Path) -> None:
     assert read_codebook(tmp_path / "study.xml", "ddi").title == "A survey"
 
 
-def test_a_schema_of_sdnist_and_a_data_dictionary(tmp_path: Path) -> None:
+def test_a_schema_of_sdnist_and_a_data_dictionary(tmp_path: Path):
     """A code that is the range's neighbour widens it; another one is missing, and both are said."""
     columns = _sketches(tmp_path, "sdnist.json", SDNIST)
     assert (columns["MSP"].values, columns["MSP"].missing) == (("1", "2"), ("N",))
@@ -133,7 +131,7 @@ def test_a_schema_of_sdnist_and_a_data_dictionary(tmp_path: Path) -> None:
         }
 
 
-def test_labels_of_spss_and_stata(tmp_path: Path) -> None:
+def test_labels_of_spss_and_stata(tmp_path: Path):
     """What pyreadstat's metadata hold, with doubles as codes and ranges of missing values."""
     metadata = SimpleNamespace(
         column_names=["sex", "age", "day", "town", "size"],
@@ -156,7 +154,7 @@ def test_labels_of_spss_and_stata(tmp_path: Path) -> None:
     assert [columns[name].logical_type for name in ("day", "town", "size")] == ["date", "string", "number"]
 
 
-def test_without_pyreadstat_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyreadstat_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The extra is named; no traceback, and no other reading of the file."""
     monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
     with pytest.raises(DraftRefused, match=r"pyreadstat is not installed(?s:.)*sudare\[labels\]"):
@@ -175,9 +173,7 @@ def test_without_pyreadstat_the_message_says_what_to_install(tmp_path: Path, mon
         ({"values": [{"value": 1, "label": "a"}, {"value": 1, "label": "b"}]}, "the code '1' is 'a' and 'b'"),
     ],
 )
-def test_an_entry_that_contradicts_itself_is_left_open_and_told(
-    tmp_path: Path, entry: dict[str, Any], found: str
-) -> None:
+def test_an_entry_that_contradicts_itself_is_left_open_and_told(tmp_path: Path, entry: dict[str, Any], found: str):
     """File and line, what was found and what to do; nothing of the domain is taken over."""
     path = write(tmp_path, "book.json", json.dumps({"a": {"values": ["x"]}, "b": entry}, indent=1))
     drafted = draft_contract(None, path)
@@ -197,7 +193,7 @@ def _line_of(path: Path, name: str) -> int:
     "label",
     ["<script>alert(1)</script>", "=1+1", "@sum", "a\u202eb", "a\nb", "x" * 500, "yes", 'q"\\', "{1: [", "# no", "N"],
 )
-def test_labels_stay_texts_whatever_they_look_like(tmp_path: Path, label: str) -> None:
+def test_labels_stay_texts_whatever_they_look_like(tmp_path: Path, label: str):
     """Markup, formulas, marks and YAML: the contract has the text, or the code where it cannot hold the text."""
     path = write(tmp_path, "book.json", json.dumps({"a": {"values": {"1": label, "2": "b"}}}))
     text = draft_contract(None, path).text
@@ -241,7 +237,7 @@ def _refused(path: Path, form: str | None = None) -> Finding:
 )
 def test_what_is_no_codebook_or_another_one_than_told(
     tmp_path: Path, name: str, content: str | bytes, form: str | None, line: int, found: str
-) -> None:
+):
     """One finding, with the line where there is one."""
     finding = _refused(write(tmp_path, name, content), form)
     assert found in finding.found
@@ -267,7 +263,7 @@ BOMB = '<!DOCTYPE c [<!ENTITY a "ha">' + "".join(
         ("", "undefined entity"),
     ],
 )
-def test_entities_are_neither_expanded_nor_fetched(tmp_path: Path, head: str, found: str) -> None:
+def test_entities_are_neither_expanded_nor_fetched(tmp_path: Path, head: str, found: str):
     """A bomb, a file, an address, an undeclared name: refused where it stands, before anything is read for it."""
     text = f'<?xml version="1.0"?>\n{head}\n<codeBook><var name="a"><labl>&x;</labl></var></codeBook>'
     finding = _refused(write(tmp_path, "a.xml", text))
@@ -275,7 +271,7 @@ def test_entities_are_neither_expanded_nor_fetched(tmp_path: Path, head: str, fo
     assert finding.where.rpartition(":")[2] in ("2", "3")
 
 
-def test_a_doctype_without_entities_is_read_and_its_address_is_not(tmp_path: Path) -> None:
+def test_a_doctype_without_entities_is_read_and_its_address_is_not(tmp_path: Path):
     """Archives name the DTD of DDI in their files; nobody listens at that address here."""
     head, rest = DDI.split("\n", 1)
     path = write(tmp_path, "a.xml", f'{head}\n<!DOCTYPE codeBook SYSTEM "http://localhost:1/ddi.dtd">\n{rest}')
@@ -286,7 +282,7 @@ PAGE = (ROOT / "extensions" / "sudare_codebooks" / "README.md").read_text(encodi
 ACS = ROOT / "examples" / "acs"
 
 
-def test_every_form_that_the_modules_give_is_on_the_page() -> None:
+def test_every_form_that_the_modules_give_is_on_the_page():
     """Forms are the texts in the sources that a codebook is made with."""
     listed = re.findall(r"^\| `([\w-]+)` \|", PAGE, re.MULTILINE)
     sources = "".join(Path(str(module.__file__)).read_text() for module in (ddi, json_forms, statistical_files))
@@ -294,7 +290,7 @@ def test_every_form_that_the_modules_give_is_on_the_page() -> None:
     assert [form for form in listed if f'"{form}"' not in sources] == []
 
 
-def test_the_draft_of_the_acs_leaves_as_few_places_open_as_the_page_says(tmp_path: Path) -> None:
+def test_the_draft_of_the_acs_leaves_as_few_places_open_as_the_page_says(tmp_path: Path):
     """The header of NIST's file and NIST's data dictionary; the finished contract has as many lines as it says."""
     names = ",".join(column.name for column in load_contract(ACS / "acs.contract.yaml").columns)
     drafted = draft_contract(write(tmp_path, "acs.csv", f"{names}\n"), ACS / "codebook.json")

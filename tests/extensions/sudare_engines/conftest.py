@@ -1,7 +1,5 @@
 """Spark on this machine, for the tests that `make test-spark` runs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

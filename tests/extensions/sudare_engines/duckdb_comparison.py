@@ -1,7 +1,5 @@
 """A table that an engine counts, held against a snapshot of it in DuckDB: the same counts, checks and sums."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small table with units for the tests of engines: Parquet files, and rows that tie, misfit and are missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

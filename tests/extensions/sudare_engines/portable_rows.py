@@ -1,7 +1,5 @@
 """Columns and awkward rows for tests of the portable encoding: typed as Parquet holds them."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A file system that is soon full."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A workspace whose releases an engine counts, driven by the command as a person drives it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +29,6 @@ PRODUCTS: Final = {
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace with an account, and people."""
-
     folder: Path
     source: Source
 

@@ -1,7 +1,5 @@
 """All that statistics add up, for tests that hold an engine against DuckDB: each form, by some cells."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal

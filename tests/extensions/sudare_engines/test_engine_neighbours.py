@@ -1,7 +1,5 @@
 """Neighbouring tables whose writer stores a column differently, and ids of any type, as engines get them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb
@@ -25,7 +23,7 @@ from tests.tasks.storage.sources.test_storage_neighbours import COLUMNS, PAIRS, 
 @pytest.mark.parametrize("name", COLUMNS)
 @settings(max_examples=6, deadline=None)
 @given(pair=PAIRS)
-def test_an_engine_changes_one_code_or_refuses_by_what_the_writer_declares(name: str, pair: Any) -> None:
+def test_an_engine_changes_one_code_or_refuses_by_what_the_writer_declares(name: str, pair: Any):
     """What engines get, in DuckDB: where both tables are taken they differ by the row, and a type that one row can
     decide is refused in neither."""
     values, extra, writer = pair
@@ -70,7 +68,7 @@ def portable_rows(column: Column, array: pa.Array, kind: ValueKind) -> list[Any]
 @pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5), st.sampled_from([None, 1000, 10**15]))
-def test_an_engine_reads_an_id_by_its_digits_alone(ids: list[int], largest: int | None) -> None:
+def test_an_engine_reads_an_id_by_its_digits_alone(ids: list[int], largest: int | None):
     """As DuckDB's own statement does; beyond the declared largest it is missing everywhere."""
     expected = [str(each) if largest is None or abs(each) <= largest else None for each in ids]
     kinds: dict[str, tuple[ValueKind, str]] = dict.fromkeys(

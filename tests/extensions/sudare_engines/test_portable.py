@@ -3,8 +3,6 @@
 The statement for engines is run in DuckDB, and held against DuckDB's own.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from decimal import Decimal
@@ -70,7 +68,7 @@ def rows_of(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=lambda each: str(each))
-def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKind) -> None:
+def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKind):
     """At, beside and far from everything that a domain names, for every type that an engine may read it from."""
     a_column = COLUMNS[name]
     contract = contract_of(a_column)
@@ -84,7 +82,7 @@ def test_codes_and_broken_checks_are_those_of_the_encoding_row_for_row(name: str
     assert got == [code + in_numbers(mark) for code, mark in zip(codes, marks, strict=True)]
 
 
-def test_the_spaces_around_a_text_are_those_that_duckdb_takes_off() -> None:
+def test_the_spaces_around_a_text_are_those_that_duckdb_takes_off():
     """Of all letters of Unicode, trim() leaves nothing of these and no others."""
     letters = "SELECT chr(i::INTEGER) FROM range(1, 1114112) t(i) WHERE NOT i BETWEEN 55296 AND 57343"
     assert {row[0] for row in rows_of(f"SELECT * FROM ({letters}) s(x) WHERE trim(x) = ''")} == set(SPACES)
@@ -106,7 +104,7 @@ def people() -> tuple[Contract, dict[str, ValueKind]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", get_args(Dialect))
-def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect) -> None:
+def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect):
     """Each statement parses as one SELECT of that dialect; the keyed choice hashes twice and ranks twice; no function
     of ours is left in it.
     """
@@ -124,13 +122,13 @@ def test_all_that_an_engine_is_asked_is_written_in_its_dialect(dialect: Dialect)
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_the_sql_of_a_column_is_short_enough_for_the_parser_of_an_engine(name: str, kind: ValueKind) -> None:
+def test_the_sql_of_a_column_is_short_enough_for_the_parser_of_an_engine(name: str, kind: ValueKind):
     """Spark's parser takes a gigabyte for 250,000 letters: what is named often is computed of little."""
     contract = contract_of(COLUMNS[name].model_copy(update={"name": "x"}))
     assert len(sql_of(staged(contract, {"x": kind}), "pyspark")) < 40_000
 
 
-def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
+def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers():
     """Also the total, and for a stage without rows nothing."""
     contract = contract_of(
         column("categories", "string", "a", values=["x", "y"]), column("categories", "string", "b", values=["p"])
@@ -143,7 +141,7 @@ def test_a_marginal_is_counted_over_the_stage_by_row_major_numbers() -> None:
         assert rows_of(sql_of(cells_of(contract, [clique]), "duckdb"), sudare_stage=stage.slice(4)) == []
 
 
-def test_each_check_has_a_count_of_its_own_however_many_there_are() -> None:
+def test_each_check_has_a_count_of_its_own_however_many_there_are():
     """Forty checks are in two numbers; of a stage without rows all counts are 0."""
     names = [f"x{place}" for place in range(20)]
     contract = contract_of(*(column("categories", "string", name, values=["a"]) for name in names))
@@ -172,9 +170,7 @@ def test_each_check_has_a_count_of_its_own_however_many_there_are() -> None:
         ("person", "real", "found floating point, allowed text or integer"),
     ],
 )
-def test_a_type_that_engines_read_differently_is_refused_by_name(
-    name: str, kind: ValueKind | None, says: str
-) -> None:
+def test_a_type_that_engines_read_differently_is_refused_by_name(name: str, kind: ValueKind | None, says: str):
     contract, kinds = people()
     if name not in kinds:
         contract, kinds = contract_of(COLUMNS[name].model_copy(update={"name": name})), {}
@@ -183,7 +179,7 @@ def test_a_type_that_engines_read_differently_is_refused_by_name(
     assert f"found {finding.found}, allowed {finding.allowed}".startswith(says)
 
 
-def test_domains_beyond_what_the_expressions_hold_are_refused() -> None:
+def test_domains_beyond_what_the_expressions_hold_are_refused():
     """Very many bins, and pictures."""
     wide = column("integer", "integer", bounds=[0, 999], bins={"width": 1})
     picture = column("image", "array", height=2, width=2, levels=4, nulls={"policy": "map", "to": "0"})
@@ -193,7 +189,7 @@ def test_domains_beyond_what_the_expressions_hold_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), NUMBERS, ids=str)
-def test_offsets_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKind) -> None:
+def test_offsets_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKind):
     """Halves of a step and their neighbours, -0, infinities, NaN, null, and all values beside what a domain names."""
     column = COLUMNS[name].model_copy(update={"name": "x"})
     contract, lattices = contract_of(column), lattices_of(column)
@@ -208,7 +204,7 @@ def test_offsets_are_those_of_the_encoding_row_for_row(name: str, kind: ValueKin
     assert len({row[-1] for row in got}) > 1
 
 
-def test_a_half_goes_up_and_what_is_just_below_it_down() -> None:
+def test_a_half_goes_up_and_what_is_just_below_it_down():
     """0.5 and 1.5 go to 1 and 2; the double below one half goes to 0, though a half added to it rounds to 1."""
     column = COLUMNS["decimal"].model_copy(update={"name": "x"})
     lattice = ValueLattice("x", Decimal(0), Decimal(4), Decimal(1), counts_missing=True)
@@ -244,7 +240,7 @@ STATEMENTS: dict[tuple[str, ValueKind], str] = {}
 @pytest.mark.parametrize("name", DOMAINS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_a_code_does_not_depend_on_the_type_that_stores_a_number(name: str, data: st.DataObject) -> None:
+def test_a_code_does_not_depend_on_the_type_that_stores_a_number(name: str, data: st.DataObject):
     values = data.draw(st.lists(VALUES, min_size=1, max_size=12))
     expected = read(DOMAINS[name], stored(values, pa.float64()))
     for each, (type_, kind) in STORED_NUMBERS.items():
@@ -255,7 +251,7 @@ def test_a_code_does_not_depend_on_the_type_that_stores_a_number(name: str, data
 
 @pytest.mark.parametrize("name", CODED)
 @pytest.mark.parametrize("written", SPELLED)
-def test_a_text_that_spells_a_number_gets_its_code(name: str, written: str) -> None:
+def test_a_text_that_spells_a_number_gets_its_code(name: str, written: str):
     array = pa.array([written.format(number) for number in (0, 1, 2, 3, 17, 99, 1000)])
     assert read_portably(DOMAINS[name], array, "text") == read(DOMAINS[name], array)
 
@@ -266,7 +262,7 @@ def test_a_text_that_spells_a_number_gets_its_code(name: str, written: str) -> N
 @given(values=st.lists(NOTATED, min_size=1, max_size=12), grouped=st.booleans())
 def test_a_number_has_one_code_as_text_of_the_notation_and_as_any_type(
     name: str, kind: str, values: list[Fraction | None], grouped: bool
-) -> None:
+):
     notation = NOTATIONS[name]
     a_column = numbers_column(kind, notation, missing=[spelled(Fraction(-99), notation, grouped=False)])
     texts = pa.array([spelled(value, notation, grouped=grouped) for value in values], pa.string())
@@ -280,7 +276,7 @@ def test_a_number_has_one_code_as_text_of_the_notation_and_as_any_type(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str) -> None:
+def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str):
     missing = date(1900, 1, 1)
     a_column = days_column(form, missing=[missing.strftime(form)])
     days = [date(2020, 2, 29), date(2021, 1, 1), date(1999, 3, 4), date(2030, 12, 31), missing, None]
@@ -301,13 +297,13 @@ def test_a_day_has_one_code_as_text_of_the_format_and_as_any_type(form: str) -> 
         *(days_column(form, granularity="year", missing=["99", "x"]) for form in FORMATS),
     ],
 )
-def test_a_hostile_text_stops_nothing_and_is_alike_in_every_engine(a_column: Column) -> None:
+def test_a_hostile_text_stops_nothing_and_is_alike_in_every_engine(a_column: Column):
     days = ["1.2.2021", " 01.02.2021 ", "1.2.2021 14:30", "01.02.2021 14:30:59,5", "1.2.2021 2:30 PM"]
     texts = pa.array([*MISREAD, *days])
     assert read_portably(a_column, texts, "text") == read(a_column, texts)
 
 
-def test_engines_take_texts_only_of_a_declared_notation() -> None:
+def test_engines_take_texts_only_of_a_declared_notation():
     for plain, notated, word in (
         (numbers_column("decimal", {}), numbers_column("decimal", {"decimal": ","}), "decimal"),
         (days_column(None), days_column("%d.%m.%Y"), "format"),

@@ -3,8 +3,6 @@
 `make test-spark` runs these and names the Python that has pyspark in SUDARE_SPARK_PYTHON; CI runs it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -77,7 +75,7 @@ def staged_table(spark: SparkSettings, folder: Path, source: Source, contract: C
 
 def test_every_marginal_of_a_bounded_table_is_what_duckdb_counts(
     staged_table: PrivateTable, folder: Path, source: Source, contract: Contract
-) -> None:
+):
     """Total, all columns, all pairs and a sparse one; both keep the same rows of each unit."""
     here = SnapshotCounts(take_in(source, contract, folder), contract)
     there = SnapshotCounts(staged_table, contract)
@@ -91,7 +89,7 @@ def test_every_marginal_of_a_bounded_table_is_what_duckdb_counts(
 
 def test_the_checks_come_out_as_great_expectations_finds_them(
     staged_table: PrivateTable, folder: Path, source: Source, contract: Contract
-) -> None:
+):
     """The same outcome of every check; a gate that is broken stops both, in the same words."""
     here = take_in(source, contract, folder)
     outcomes = validate(here, contract, folder=folder / "run")
@@ -109,7 +107,7 @@ def test_the_checks_come_out_as_great_expectations_finds_them(
 @pytest.mark.parametrize("part", range(PARTS))
 def test_awkward_values_of_every_kind_get_the_codes_that_duckdb_gives_them(
     worker: SparkWorker, tmp_path: Path, part: int
-) -> None:
+):
     """Each type and domain of the row-for-row tests, read by Spark from Parquet; SQL of all at once is a megabyte."""
     contract, kinds, rows = tables(CASES[part::PARTS])
     pq.write_table(rows, tmp_path / "rows.parquet")
@@ -125,7 +123,7 @@ def test_awkward_values_of_every_kind_get_the_codes_that_duckdb_gives_them(
 
 def test_a_stage_is_taken_up_again_and_another_source_makes_another(
     spark: SparkSettings, staged_table: PrivateTable, tmp_path: Path, folder: Path, contract: Contract
-) -> None:
+):
     """The same rows in one file have the same hash; a finished stage is not made again; a row
     without an id stops it, and a Spark that is gone is told by its name."""
     shutil.copytree(folder / "people", tmp_path / "people")
@@ -156,7 +154,7 @@ def test_a_stage_is_taken_up_again_and_another_source_makes_another(
 
 def test_a_release_counted_by_spark_is_published_and_verifies(
     spark: SparkSettings, tmp_path: Path, source: Source, initialised: tuple[Path, str]
-) -> None:
+):
     """`sudare run` with `engine: spark`: charged once, verified by a stranger, no stage and no log with rows left
     behind, and the same command again finds it published."""
     root = tmp_path / "work"
@@ -219,7 +217,7 @@ def granted(ledger: Ledger, table: PrivateTable, contract: Contract, *, draws: i
 
 def test_rows_that_do_not_arrive_stop_the_run_before_any_charge(
     spark: SparkSettings, tmp_path: Path, source: Source, contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A stage that loses a file between writing and reading, as one that is not shared does: no marker is left."""
     ask = SparkWorker.ask
 
@@ -237,7 +235,7 @@ def test_rows_that_do_not_arrive_stop_the_run_before_any_charge(
     assert not (tmp_path / "run" / MARKER).exists()
 
 
-def test_no_value_of_a_row_stands_in_what_spark_writes_but_the_stage(spark: SparkSettings, tmp_path: Path) -> None:
+def test_no_value_of_a_row_stands_in_what_spark_writes_but_the_stage(spark: SparkSettings, tmp_path: Path):
     """A planted value that no cast of ours takes: not in logs or spills, whose files are the owner's alone."""
     planted = "PLANTED-4711"
     pq.write_table(pa.table({"age": [planted, "7"]}), tmp_path / "rows.parquet")
@@ -256,7 +254,7 @@ def test_no_value_of_a_row_stands_in_what_spark_writes_but_the_stage(spark: Spar
 
 def test_a_spark_that_dies_while_it_counts_costs_no_draw(
     spark: SparkSettings, tmp_path: Path, source: Source, contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """SIGKILL to the process and its Java at the third of four marginals: the next run goes on with what was drawn,
     one charge and one set of draws. `benchmarks.spark_kills` kills many times."""
     ledger, run, at = ledger_of(tmp_path), tmp_path / "run", 3
@@ -296,7 +294,7 @@ def test_a_spark_that_dies_while_it_counts_costs_no_draw(
 
 def test_spark_takes_no_orders_from_the_environment_and_writes_no_key_down(
     spark_as_found: SparkSettings, tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Variables that would lead it, its disk or its file system elsewhere change nothing; an error quotes no key."""
     for name, value in ORDERS.items():
         monkeypatch.setenv(name, value)
@@ -319,7 +317,7 @@ def test_spark_takes_no_orders_from_the_environment_and_writes_no_key_down(
 
 def test_what_spark_reads_differently_is_refused_before_anything_is_staged(
     spark: SparkSettings, tmp_path: Path, contract: Contract
-) -> None:
+):
     """A date stored as text, and partitions in paths."""
     (tmp_path / "y=1").mkdir()
     with duckdb.connect() as connection:

@@ -3,8 +3,6 @@
 `make test-spark` runs these and names the Python that has pyspark in SUDARE_SPARK_PYTHON; CI runs it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -108,7 +106,7 @@ def contract(folder: Path) -> Contract:
 @pytest.mark.parametrize("where", PLACES)
 def test_another_machine_counts_what_duckdb_counts_and_keeps_no_key_and_no_value_in_clear(
     places: dict[str, Elsewhere], where: str, tmp_path: Path, folder: Path, source: Source, contract: Contract
-) -> None:
+):
     """Total, columns, pairs, all columns and a sparse table, and all that statistics add up; outcomes of checks. The
     keys of the choice, ids of people, and the secret are looked for in logs, event logs, web pages and spilled files
     while the session lives, and on loopback. The keys stand nowhere; the secret stands in the operator's settings."""
@@ -160,9 +158,7 @@ def test_another_machine_counts_what_duckdb_counts_and_keeps_no_key_and_no_value
         ({"spark.network.crypto.cipher": "AES/CTR/NoPadding"}, "spark.network.crypto.cipher AES/GCM/NoPadding"),
     ],
 )
-def test_a_master_with_less_than_that_gets_nothing(
-    tmp_path: Path, java: str, weaker: dict[str, str], says: str
-) -> None:
+def test_a_master_with_less_than_that_gets_nothing(tmp_path: Path, java: str, weaker: dict[str, str], says: str):
     """Without authentication, without encryption, and with a cipher that nothing vouches for."""
     (tmp_path / "spark").mkdir()
     (tmp_path / "run").mkdir()
@@ -177,9 +173,7 @@ def test_a_master_with_less_than_that_gets_nothing(
     assert SECRET not in (tmp_path / "run" / LOG).read_text()
 
 
-def test_a_wrong_secret_is_turned_away_and_one_that_is_missing_is_named(
-    places: dict[str, Elsewhere], tmp_path: Path
-) -> None:
+def test_a_wrong_secret_is_turned_away_and_one_that_is_missing_is_named(places: dict[str, Elsewhere], tmp_path: Path):
     """By the handshake with the cluster, and by the Connect server; what is said names the setting."""
     for where, name, setting in (
         ("cluster", "wrong", "spark.authenticate.secret"),
@@ -191,9 +185,7 @@ def test_a_wrong_secret_is_turned_away_and_one_that_is_missing_is_named(
             SparkWorker(replace(places[where].settings, credentials="none"), tmp_path)
 
 
-def test_a_connect_server_needs_tls_of_the_authority_that_is_named(
-    places: dict[str, Elsewhere], tmp_path: Path
-) -> None:
+def test_a_connect_server_needs_tls_of_the_authority_that_is_named(places: dict[str, Elsewhere], tmp_path: Path):
     """A certificate of another authority, a server that speaks no TLS, a host of another name, nobody there."""
     server, settings = places["connect"].processes, places["connect"].settings
     other = loopback_certificates(tmp_path)
@@ -209,7 +201,7 @@ def test_a_connect_server_needs_tls_of_the_authority_that_is_named(
             SparkWorker(replace(settings, master=f"sc://127.0.0.1:{nobody.getsockname()[1]}"), tmp_path)
 
 
-def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_path: Path, java: str) -> None:
+def test_a_connect_server_that_spills_in_clear_is_refused_by_the_setting(tmp_path: Path, java: str):
     """The session says so, whatever is written elsewhere; and so is one that lets in who comes with any token."""
     (tmp_path / "spark").mkdir()
     (tmp_path / "run").mkdir()
@@ -235,7 +227,7 @@ def release(tmp_path_factory: pytest.TempPathFactory, source: Source, prefect_se
 @pytest.mark.parametrize(("where", "product"), [("cluster", "aim"), ("connect", "tables")])
 def test_a_release_counted_elsewhere_is_published_and_verifies(
     places: dict[str, Elsewhere], release: Place, where: str, product: str
-) -> None:
+):
     """From the spec to a version that a stranger verifies, charged once.
 
     The same command again finds it, which one of the two shows.
@@ -251,7 +243,7 @@ def test_a_release_counted_elsewhere_is_published_and_verifies(
 
 def test_processes_that_are_killed_while_they_count_cost_no_draw(
     tmp_path: Path, source: Source, contract: Contract, java: str
-) -> None:
+):
     """A driver that dies stops the run before a draw, and the next run makes the same stage.
 
     A worker that dies leaves the counts whole, and so does the master after it.

@@ -1,7 +1,5 @@
 """A worker of a cluster whose disk is full: a small file system of its own, where Spark spills what it shuffles."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -25,7 +23,7 @@ ROWS = 40_000
 @pytest.mark.usefixtures("prefect_server")
 def test_a_full_disk_of_a_worker_costs_nothing_and_the_next_run_completes(
     tmp_path: Path, java: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The message says what is full, what to do and how the charge stands, and quotes no row; with more room the same
     command publishes, charged once."""
     monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": SECRET}))

@@ -1,7 +1,5 @@
 """What an engine is sent makes the rows that ingest makes, and what it would read differently is refused."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -43,7 +41,7 @@ from tests.extensions.sudare_engines.engine_rows import (
 from tests.tasks.intake import KEY, SECRET, take_in
 
 
-def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path) -> None:
+def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path):
     """The keyed choice, in the SQL that engines get: the same codes as often, for three thousand rows of units with
     more rows than they may have; under another key other rows."""
     source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)
@@ -70,7 +68,7 @@ def test_an_engine_keeps_of_each_unit_the_rows_that_ingest_keeps(tmp_path: Path)
 
 
 @pytest.mark.parametrize("answer", [[[0, 5], [3, 6]], [[0, 5], [None, 7]], [[0, None]], []])
-def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: Path, answer: list[list[int]]) -> None:
+def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: Path, answer: list[list[int]]):
     """A file of the stage that did not arrive, a cast that failed: the sum is not the number of rows written."""
 
     class Worker(Answering):
@@ -90,7 +88,7 @@ def test_counts_that_are_not_of_every_row_stop_the_run_before_a_draw(tmp_path: P
 @pytest.mark.parametrize(
     "answer", [[[0, 5.0]], [["0", 11]], [[0, True]], [[-1, 11]], [[0, 2**63]], [[0, 11, 0]], {"n": 11}]
 )
-def test_wrongly_typed_counts_stop_the_run_before_a_draw(tmp_path: Path, answer: object) -> None:
+def test_wrongly_typed_counts_stop_the_run_before_a_draw(tmp_path: Path, answer: object):
     """A fraction, a text, a truth value, a negative or too large number, and another form are no counts."""
 
     class Worker(Answering):
@@ -103,7 +101,7 @@ def test_wrongly_typed_counts_stop_the_run_before_a_draw(tmp_path: Path, answer:
         stage.counted_cells([(contract.columns[0].name,)])
 
 
-def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path) -> None:
+def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path):
     """One statement for all pairs, run by DuckDB over the stage; the counts are those of a scan for each pair."""
     source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)
     said = []
@@ -136,7 +134,7 @@ def test_all_marginals_of_a_round_are_counted_in_one_scan(tmp_path: Path) -> Non
         assert (one[0].tolist(), one[1].tolist()) == (np.flatnonzero(counts).tolist(), counts[counts > 0].tolist())
 
 
-def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path) -> None:
+def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path):
     """Spark's error would quote a row's value; other dialects are as Ibis writes them."""
     expression = staged(people_contract(tmp_path), KINDS)
     casts = re.compile(r"\b(TRY_)?CAST\(")
@@ -144,13 +142,11 @@ def test_no_cast_that_spark_is_sent_can_fail_loudly(tmp_path: Path) -> None:
     assert {found.group(1) for found in casts.finditer(sql_of(expression, "duckdb"))} == {None}
 
 
-def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_path: Path) -> None:
+def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_path: Path):
     """Dense and sparse counts come from the engine alone; references to it are not pickled and show nothing."""
     contract = loaded(tmp_path)
 
     class Counting:
-        """Three rows in cell 1."""
-
         def counted_cells(self, cliques):  # type: ignore[no-untyped-def]
             import numpy as np
 
@@ -185,7 +181,7 @@ def test_a_handle_on_an_engine_opens_as_one_on_a_file_and_says_as_little(tmp_pat
         ("{path: people.parquet, engine: hive}", "spark"),
     ],
 )
-def test_an_engine_is_refused_where_it_would_not_read_alike(tmp_path: Path, source: str, says: str) -> None:
+def test_an_engine_is_refused_where_it_would_not_read_alike(tmp_path: Path, source: str, says: str):
     from tests.contracts.samples import SPEC
 
     text = SPEC.replace(next(line for line in SPEC.splitlines() if line.startswith("source:")), f"source: {source}")
@@ -193,7 +189,7 @@ def test_an_engine_is_refused_where_it_would_not_read_alike(tmp_path: Path, sour
         load_spec(write(tmp_path, "spec.yaml", text))
 
 
-def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path) -> None:
+def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path):
     """The key came later: no release changes its name through it; with it a spec is another one."""
     from tests.contracts.samples import SPEC
 
@@ -207,7 +203,7 @@ def test_a_spec_without_an_engine_keeps_its_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_spark_that_can_be_run_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No settings, a Python that is not there, and one without pyspark; what it said is in a private file, and keys
     in our environment are not in its own."""
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SECRET)
@@ -287,7 +283,7 @@ def fake_spark(folder: Path) -> Path:
 @pytest.mark.services
 def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Neither where rows go is told by variables, nor a key by what Spark says of an error; here in Spark's stead a
     module that says all of it. `make test-spark` does the same with Spark."""
     for name, value in ORDERS.items():
@@ -304,7 +300,7 @@ def test_a_worker_takes_no_orders_from_the_environment_and_writes_no_key_down(
     assert not any(f"{name}=" in log for name in ORDERS if name != "SPARK_LOCAL_IP")
 
 
-def test_of_a_value_that_an_error_quotes_nothing_is_told() -> None:
+def test_of_a_value_that_an_error_quotes_nothing_is_told():
     lines = (
         "java.io.IOException: No space left on device",
         "Caused by: java.io.FileNotFoundException: /x/y (Permission denied)",
@@ -319,7 +315,7 @@ def test_of_a_value_that_an_error_quotes_nothing_is_told() -> None:
 
 
 @pytest.mark.services
-def test_a_full_disk_of_a_worker_is_told_in_words_of_ours(tmp_path: Path) -> None:
+def test_a_full_disk_of_a_worker_is_told_in_words_of_ours(tmp_path: Path):
     """What Spark says of it quotes where, and may quote more; only fixed words are passed on, beside the class."""
     text = "Task 0 in stage 3.0 failed 4 times: java.io.IOException: No space left on device (row PLANTED-4711)"
     worker = SparkWorker(SparkSettings(fake_spark(tmp_path)), tmp_path)
@@ -349,7 +345,7 @@ with hold(Path(sys.argv[1]), "people", keep_snapshot=False) as run:
 
 
 @pytest.mark.services
-def test_a_run_s_folder_stays_held_while_an_engine_that_outlived_the_run_may_write(tmp_path: Path) -> None:
+def test_a_run_s_folder_stays_held_while_an_engine_that_outlived_the_run_may_write(tmp_path: Path):
     """After SIGKILL the worker goes on with what it was asked for; until it ends no other run gets the folder."""
     deaf = tmp_path / "deaf"
     deaf.write_text(DEAF)

@@ -3,8 +3,6 @@
 `make test-spark` runs these and names the Python that has pyspark in SUDARE_SPARK_PYTHON; CI runs it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb
@@ -28,7 +26,7 @@ from tests.tasks.intake import KEY
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-def test_every_form_of_adding_up_has_the_numbers_of_duckdb(spark: SparkSettings, tmp_path: Path) -> None:
+def test_every_form_of_adding_up_has_the_numbers_of_duckdb(spark: SparkSettings, tmp_path: Path):
     """Bounded to three rows a unit; by no column, one, two and three."""
     source, contract = write_people(tmp_path / "people"), people_contract(tmp_path)
     beside = beside_of(contract)
@@ -46,9 +44,7 @@ def test_every_form_of_adding_up_has_the_numbers_of_duckdb(spark: SparkSettings,
         assert not any(text.encode() in part.read_bytes() for text in ("ü7", "ü77", "ü123"))
 
 
-def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(
-    worker: SparkWorker, tmp_path: Path
-) -> None:
+def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(worker: SparkWorker, tmp_path: Path):
     """Halves of steps and the doubles beside them, -0, infinities, NaN, null, decimals, notations."""
     contract, kinds, rows = numbers_table()
     beside = [each for column in contract.columns for each in lattices_of(column)]
@@ -66,9 +62,7 @@ def test_awkward_numbers_of_every_type_get_the_offsets_that_duckdb_gives_them(
 
 @pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize("name", ["statistics", "inside", "spine"])
-def test_a_release_counted_by_spark_is_published_and_verifies(
-    spark: SparkSettings, tmp_path: Path, name: str
-) -> None:
+def test_a_release_counted_by_spark_is_published_and_verifies(spark: SparkSettings, tmp_path: Path, name: str):
     """Spec to verified version, charged once; no stage is left behind.
 
     One of each form of counting; tables and rounds of marginals are in `test_spark_cluster`.

@@ -1,7 +1,5 @@
 """What a session on other machines must say of itself, judged without Spark."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ CONNECT = SparkSettings(Path("python"), "sc://host.example:443", credentials="fa
 
 
 def said(**changed: Any) -> dict[str, Any]:
-    """What a session says that is as it must be."""
     good = {**BETWEEN_PROCESSES, **ON_DISK}
     wanted = {"spark.sql.ansi.enabled": ["true", "true"]}
     told = {"master": "spark://host.example:7077", "session": good, "executors": [good], "wanted": wanted}
@@ -35,7 +32,7 @@ def said(**changed: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("settings", [CLUSTER, CONNECT])
 @pytest.mark.parametrize("name", [*BETWEEN_PROCESSES, *ON_DISK])
-def test_each_setting_that_is_weaker_is_refused_by_its_name(settings: SparkSettings, name: str) -> None:
+def test_each_setting_that_is_weaker_is_refused_by_its_name(settings: SparkSettings, name: str):
     """Of the session, and of one of two executors; what is stored on disk is the driver's to say."""
     assert weaknesses(settings, said()) == []
     weak = {**BETWEEN_PROCESSES, **ON_DISK, name: "other"}
@@ -47,14 +44,14 @@ def test_each_setting_that_is_weaker_is_refused_by_its_name(settings: SparkSetti
     assert [each.field for each in found] == ([name] if name in BETWEEN_PROCESSES else [])
 
 
-def test_a_connect_server_of_one_process_needs_encrypted_disks_alone() -> None:
+def test_a_connect_server_of_one_process_needs_encrypted_disks_alone():
     """Nothing travels between processes of a local master; of any other master it does."""
     assert weaknesses(CONNECT, said(master="local[4]", session=ON_DISK, executors=[])) == []
     assert len(weaknesses(CONNECT, said(master="k8s://host.example", session=ON_DISK))) == len(BETWEEN_PROCESSES)
     assert len(weaknesses(CONNECT, said(master=None, session=ON_DISK))) == len(BETWEEN_PROCESSES)
 
 
-def test_a_session_that_did_not_take_our_settings_and_one_that_lets_strangers_in_are_refused() -> None:
+def test_a_session_that_did_not_take_our_settings_and_one_that_lets_strangers_in_are_refused():
     [finding] = weaknesses(CONNECT, said(wanted={"spark.sql.redaction.string.regex": ["[0-9a-f]{64}", "x"]}))
     assert (finding.field, finding.found, finding.allowed) == (
         "spark.sql.redaction.string.regex",
@@ -67,7 +64,7 @@ def test_a_session_that_did_not_take_our_settings_and_one_that_lets_strangers_in
         assert "nothing was charged" in str(refused_handshake(settings, []))
 
 
-def test_the_secret_goes_to_java_in_its_environment_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_secret_goes_to_java_in_its_environment_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Not in a setting that Spark would take on its command line, or that passes between Python and Java."""
     monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": SECRET}))
     start = start_of(CLUSTER, tmp_path)
@@ -89,7 +86,7 @@ def test_the_secret_goes_to_java_in_its_environment_alone(tmp_path: Path, monkey
 @pytest.mark.services
 def test_a_worker_whose_session_is_weak_is_ended_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A server that says something else than what was set: the worker is gone when the error is raised."""
     monkeypatch.setenv("SUDARE_CREDENTIALS_FAR", json.dumps({"secret": SECRET}))
     weak = said(session={**BETWEEN_PROCESSES, **ON_DISK, "spark.io.encryption.enabled": "false"})

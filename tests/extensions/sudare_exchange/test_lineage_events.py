@@ -1,7 +1,5 @@
 """Lineage events of runs, against a real HTTP server on loopback: what they say, and that they stop no release."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -108,7 +106,7 @@ def _run(place: Place, version: Path) -> Request:
 @pytest.mark.services
 def test_start_and_complete_reach_a_server(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Two events with one run id, in OpenLineage's form."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url + "/")
     monkeypatch.setenv("OPENLINEAGE_API_KEY", "a-token")
@@ -147,7 +145,7 @@ class _Telling(SpecRefused):
 @pytest.mark.services
 def test_a_failure_is_told_by_one_word_unless_its_class_is_public(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A broken gate looks like an unreadable source, an interruption and a bug; no text. The error itself goes on."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     request, workspace = _asked(shared)
@@ -179,7 +177,7 @@ def _timeless(event: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.services
 def test_no_event_holds_what_is_private(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Not the number of rows, not where the source lies, no key, no outcome of a check that is no gate."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     request = _run(shared, version)
@@ -194,7 +192,7 @@ def test_no_event_holds_what_is_private(
             assert not {"dataQualityMetrics", "inputStatistics"} & set(source.get("inputFacets", {}))
 
 
-def test_events_are_appended_to_a_file_and_may_name_the_source(shared: Place, version: Path) -> None:
+def test_events_are_appended_to_a_file_and_may_name_the_source(shared: Place, version: Path):
     """`file` is relative to the workspace; the source's path is named only where that is asked for."""
     file = shared.workspace.root / "told" / "lineage.ndjson"
     with _settings(shared, 'file = "told/lineage.ndjson"'):
@@ -224,7 +222,7 @@ def test_events_are_appended_to_a_file_and_may_name_the_source(shared: Place, ve
         ("s3+https://store.example.org/bucket/a.parquet", "s3+https://store.example.org", "bucket/a.parquet"),
     ],
 )
-def test_a_source_is_named_by_its_server_and_what_it_is_there(source: str, namespace: str, name: str) -> None:
+def test_a_source_is_named_by_its_server_and_what_it_is_there(source: str, namespace: str, name: str):
     assert dataset_name(source) == {"namespace": namespace, "name": name}
 
 
@@ -235,7 +233,7 @@ def test_nothing_that_goes_wrong_with_events_stops_a_run(
     collector: Collector,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     """Nobody there, an error, a redirect (not followed), no address, a silent server, a file that cannot be."""
     monkeypatch.setattr(sending, "TIMEOUT", 0.5)
     monkeypatch.setenv("OPENLINEAGE_API_KEY", "a-token")
@@ -271,7 +269,7 @@ def test_nothing_that_goes_wrong_with_events_stops_a_run(
 @pytest.mark.services
 def test_nobody_is_told_where_nobody_asked(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """By default there is no target; OPENLINEAGE_DISABLED wins over all others."""
     assert not Workspace.open(shared.workspace.root).lineage.is_configured
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
@@ -284,7 +282,7 @@ def test_nobody_is_told_where_nobody_asked(
 @pytest.mark.services
 def test_a_version_whose_event_cannot_be_read_is_told_without_files(
     shared: Place, version: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+):
     """A folder that was damaged, or is gone."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     (tmp_path / "lineage.json").write_text('{"run": 1}')
@@ -297,7 +295,7 @@ def test_a_version_whose_event_cannot_be_read_is_told_without_files(
 @pytest.mark.usefixtures("served")
 def test_a_real_run_tells_its_start_and_its_end_once(
     shared: Place, collector: Collector, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """`sudare run` with the flow inside it; then a run that is refused before the data."""
     monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
     spec = shared.spec("told-live", ("epsilon: 1.0", "epsilon: 0.5"))

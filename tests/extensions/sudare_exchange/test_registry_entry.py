@@ -1,7 +1,5 @@
 """The entry of the deployments registry in its newer form: strict, with nothing invented, and checked by verify."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -54,7 +52,7 @@ def wrong(entry: Any) -> list[str]:
     return [error.message for error in Draft202012Validator(NEWER_DEPLOYMENT).iter_errors(entry)]
 
 
-def test_the_entry_has_the_newer_form(record: RecordExplanation) -> None:
+def test_the_entry_has_the_newer_form(record: RecordExplanation):
     """With everything declared nothing is missing; every group of the old entry is there."""
     entry = newer_entry(with_declared(record))
     assert wrong(entry) == []
@@ -66,7 +64,7 @@ def test_the_entry_has_the_newer_form(record: RecordExplanation) -> None:
     ]
 
 
-def test_what_nobody_declared_is_named_and_not_invented(record: RecordExplanation) -> None:
+def test_what_nobody_declared_is_named_and_not_invented(record: RecordExplanation):
     """A sector that says nothing of who publishes leaves the type of the curator open, in the first lines too."""
     known = with_declared(record, **{"identity.sector": "Finance"})
     [(name, pieces)] = registry_files(known, lambda path: b"")
@@ -91,14 +89,14 @@ SPOILT: list[Callable[[dict[str, Any]], Any]] = [
 
 
 @pytest.mark.parametrize("spoil", SPOILT)
-def test_the_form_is_strict(record: RecordExplanation, spoil: Callable[[dict[str, Any]], Any]) -> None:
+def test_the_form_is_strict(record: RecordExplanation, spoil: Callable[[dict[str, Any]], Any]):
     """The test can fail: names of the old form, missing fields, another type."""
     entry = deepcopy(newer_entry(with_declared(record)))
     spoil(entry)
     assert wrong(entry)
 
 
-def test_verify_makes_the_entry_again(version: Version, tmp_path: Path) -> None:
+def test_verify_makes_the_entry_again(version: Version, tmp_path: Path):
     """A changed number is found by its file, though it was signed again; the old entry stays beside it."""
     version.assert_verifies()
     assert (version.folder / "deployment.yaml").exists()

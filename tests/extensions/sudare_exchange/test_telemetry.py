@@ -1,7 +1,5 @@
 """What operators are told of runs, in lines of JSON and traces to a real receiver of OTLP; nothing private."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -30,8 +28,6 @@ PUBLISHED = {"version", "status", "repeated", "epsilon", "delta", "remaining"}
 
 @dataclass
 class Receiver:
-    """What a collector of traces got."""
-
     url: str = ""
     answer: int = 200
     bodies: list[bytes] = field(default_factory=list)
@@ -111,7 +107,7 @@ def attributes(span: Span) -> dict[str, Any]:
 
 def test_a_run_is_told_as_lines_and_as_one_trace_of_its_steps(
     shared: Place, receiver: Receiver, planted: Callable[..., Path], typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Its steps lie inside the run, the token goes to the collector alone, and no planted value goes anywhere."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20a-token")
     spec = planted("lines")
@@ -150,7 +146,7 @@ def assert_public(place: Place, receiver: Receiver, file: Path) -> None:
 
 def test_a_gate_that_breaks_and_a_source_that_is_not_there_look_alike(
     shared: Place, receiver: Receiver, planted: Callable[..., Path], typed: Typed
-) -> None:
+):
     """Neither log nor trace says in which step a run ended; what spec and ledger alone decide is named."""
     broken = planted("gate")
     pl.read_parquet(shared.adult / "gate.parquet").drop("education").write_parquet(shared.adult / "gate.parquet")
@@ -177,7 +173,7 @@ def test_a_gate_that_breaks_and_a_source_that_is_not_there_look_alike(
 
 def test_what_goes_wrong_with_telemetry_stops_no_run(
     shared: Place, receiver: Receiver, typed: Typed, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """A redirect is not followed; a file that cannot be written is a warning; no address is quoted."""
     receiver.answer = 302
     spec = shared.spec("undaunted", ("epsilon: 1.0", "epsilon: 0.1"))
@@ -189,9 +185,7 @@ def test_what_goes_wrong_with_telemetry_stops_no_run(
     assert receiver.url not in caplog.text
 
 
-def test_nobody_is_told_where_nobody_asked(
-    shared: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_is_told_where_nobody_asked(shared: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch):
     assert not Workspace.open(shared.workspace.root).telemetry.is_configured
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url + "/")
     assert Workspace.open(shared.workspace.root).telemetry.traces == f"{receiver.url}/v1/traces"
@@ -201,7 +195,7 @@ def test_nobody_is_told_where_nobody_asked(
 
 def test_traces_without_their_packages_are_refused_before_anything(
     shared: Place, receiver: Receiver, typed: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("sudare_exchange.telemetry.find_spec", lambda name: None)
     with told(shared, f'traces = "{receiver.url}"') as workspace:
         said = typed("run", str(shared.spec("unequipped")), at=workspace)

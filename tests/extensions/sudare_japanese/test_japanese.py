@@ -1,7 +1,5 @@
 """Pages in Japanese: sentences of ours with what fills them, and only what nobody translated in English."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -57,11 +55,11 @@ ROWS = message("one {unit} (at most {rows} rows)", unit="worker", rows=3)
         ("guild-2020", "guild-2020"),
     ],
 )
-def test_sentences_are_translated_with_what_fills_them(ja: Language, said: str, japanese: str) -> None:
+def test_sentences_are_translated_with_what_fills_them(ja: Language, said: str, japanese: str):
     assert ja.say(said) == ja.plain(said) == japanese
 
 
-def test_a_publisher_s_words_are_neither_cut_nor_translated_where_they_hold_words_of_ours(ja: Language) -> None:
+def test_a_publisher_s_words_are_neither_cut_nor_translated_where_they_hold_words_of_ours(ja: Language):
     """The example's people are "in the UCI Adult extract", and somebody may call a column `none`."""
     people = "people in X in 1994"
     cap = message(
@@ -83,7 +81,7 @@ def glossary() -> list[list[str]]:
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[1:]]
 
 
-def test_the_glossary_has_each_word_once_in_order_with_one_sentence() -> None:
+def test_the_glossary_has_each_word_once_in_order_with_one_sentence():
     rows = glossary()
     words = [row[0].strip("`").lower() for row in rows]
     assert len(words) > 100
@@ -91,7 +89,7 @@ def test_the_glossary_has_each_word_once_in_order_with_one_sentence() -> None:
     assert [row[0] for row in rows if not row[1].endswith(".") or re.search(r"[.!?] [A-Z]", row[1])] == []
 
 
-def test_one_word_has_one_translation() -> None:
+def test_one_word_has_one_translation():
     """The glossary says for each term which word the pages use, and which they do not; both kinds of page."""
     terms = [(row[0], row[2], [word for word in row[3].split("、") if word]) for row in glossary() if row[2]]
     assert len(terms) > 12
@@ -103,7 +101,7 @@ def test_one_word_has_one_translation() -> None:
 
 
 @pytest.mark.long
-def test_no_entry_is_of_what_nothing_says() -> None:
+def test_no_entry_is_of_what_nothing_says():
     """But for those of extensions that were deleted. What has no entry is shown in English."""
     groups = [group for kind in (*BUILT_IN, ACROSS) for group in record_part(kind).groups(GROUPS)]
     ids = {of: {id for other, id in TOLD if other == of} for of in ("", TEXT, FIELD, PART)}
@@ -113,7 +111,7 @@ def test_no_entry_is_of_what_nothing_says() -> None:
     assert ids[PART] - constants() - stored()[0] == set()
 
 
-def test_a_translation_fills_the_slots_of_its_id_and_links_where_english_does() -> None:
+def test_a_translation_fills_the_slots_of_its_id_and_links_where_english_does():
     for (context, id), forms in TOLD.items():
         of_id = (id,) if isinstance(id, str) else id
         source = "".join(english_texts()[of_id[0]] if context == TEXT else of_id)
@@ -123,7 +121,7 @@ def test_a_translation_fills_the_slots_of_its_id_and_links_where_english_does() 
             assert re.findall(r'href="[^"]*"', form) == re.findall(r'href="[^"]*"', source), id
 
 
-def test_what_programs_read_is_what_people_wrote() -> None:
+def test_what_programs_read_is_what_people_wrote():
     """`make catalogues` compiles the catalogue again."""
     assert FILES["ja"].with_suffix(".mo").read_bytes() == compiled("ja")
 
@@ -132,7 +130,7 @@ def slots(text: str) -> set[str]:
     return set(re.findall(r"\{(\w+)\}", text))
 
 
-def test_what_nobody_translated_is_marked_as_english(ja: Language) -> None:
+def test_what_nobody_translated_is_marked_as_english(ja: Language):
     """A publisher's words stay as they are, in sentences of ours too; nothing is lost."""
     assert ja.say("wages of the masons") == '<span lang="en">wages of the masons</span>'
     assert ja.say(message("each row by itself")) == "各行を個別に処理"
@@ -141,12 +139,12 @@ def test_what_nobody_translated_is_marked_as_english(ja: Language) -> None:
     assert ja.say("石工の賃金") == "石工の賃金"
 
 
-def test_a_sentence_that_no_catalogue_has_is_in_english(ja: Language) -> None:
+def test_a_sentence_that_no_catalogue_has_is_in_english(ja: Language):
     """As a record of later code would have one: its parameters are in the page's language all the same."""
     assert ja.plain(message("no snark is a {kind}", kind=message("none"))) == "no snark is a なし"
 
 
-def test_the_pages_name_each_other(version: Version) -> None:
+def test_the_pages_name_each_other(version: Version):
     english, japanese, label = (
         (version.folder / name).read_text(encoding="utf-8")
         for name in ("record.html", "record.ja.html", "label.html")
@@ -167,7 +165,7 @@ def without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 def test_without_the_extension_its_page_is_named_as_not_compared_and_strict_fails(
     version: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Never a silent pass; and a script in it is found all the same."""
     assert version.verify(terms=CheckerTerms(strict=True)).ok
     without_extensions(monkeypatch)
@@ -185,7 +183,7 @@ def test_without_the_extension_its_page_is_named_as_not_compared_and_strict_fail
     assert "record.ja.html" in {finding.where for finding in report.findings}
 
 
-def test_a_page_that_is_gone_is_said_where_other_code_made_the_version(version: Version) -> None:
+def test_a_page_that_is_gone_is_said_where_other_code_made_the_version(version: Version):
     """Whoever published may not have had the language; where this code did, it is a finding."""
     (version.folder / "record.ja.html").unlink()
     forge(version)
@@ -197,7 +195,7 @@ def test_a_page_that_is_gone_is_said_where_other_code_made_the_version(version: 
 
 def test_without_the_extension_a_version_has_pages_in_english_and_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Its pages link no other; one's own page in Japanese is refused with the extension's name."""
     without_extensions(monkeypatch)
     made = publish_version(first(), tmp_path / "made", here=True)

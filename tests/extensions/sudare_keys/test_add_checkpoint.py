@@ -1,7 +1,5 @@
 """What a witness cosigns, and what it refuses: every rule of tlog-witness, every fork of a small journal."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -20,8 +18,6 @@ KEYS = {SIGNER.verifier.name: SIGNER.verifier}
 
 
 class Tree:
-    """A small journal: its roots and proofs at every size."""
-
     def __init__(self, leaves: list[str]) -> None:
         frontier: tuple[str, ...] = ()
         self.roots, self._completed, self._leaves = [""], [], leaves
@@ -51,7 +47,7 @@ def answered(body: bytes, seen: WitnessedHead) -> tuple[int, str]:
     return told.status, told.text
 
 
-def test_a_journal_that_grows_is_cosigned_at_every_step() -> None:
+def test_a_journal_that_grows_is_cosigned_at_every_step():
     for old in range(12):
         for size in range(max(old, 1), 13):
             seen = WitnessedHead(old, MINE.roots[old])
@@ -59,7 +55,7 @@ def test_a_journal_that_grows_is_cosigned_at_every_step() -> None:
             assert (told.status, told.head) == (200, WitnessedHead(size, MINE.roots[size]))
 
 
-def test_every_fork_is_refused_wherever_it_parts() -> None:
+def test_every_fork_is_refused_wherever_it_parts():
     """After entry 5 the two differ: whoever saw one is never led to the other, from any size to any size."""
     for old in range(6, 13):
         for size in range(old, 13):
@@ -79,13 +75,13 @@ def test_every_fork_is_refused_wherever_it_parts() -> None:
 )
 def test_what_is_not_to_be_cosigned_is_refused_by_its_status(
     body: bytes, seen: WitnessedHead, expected: tuple[int, str]
-) -> None:
+):
     status, text = answered(body, seen)
     assert status == expected[0]
     assert text.startswith(expected[1])
 
 
-def test_a_proof_with_any_changed_hash_is_refused() -> None:
+def test_a_proof_with_any_changed_hash_is_refused():
     request = read_add_checkpoint(MINE.request(5, 11))
     for place in range(len(request.path)):
         path = tuple("0" * 64 if at == place else each for at, each in enumerate(request.path))
@@ -106,12 +102,12 @@ def test_a_proof_with_any_changed_hash_is_refused() -> None:
         b"\xff\xfe\n\n",
     ],
 )
-def test_garbage_is_refused_by_its_rule(body: bytes) -> None:
+def test_garbage_is_refused_by_its_rule(body: bytes):
     with pytest.raises(MalformedNote):
         read_add_checkpoint(body)
 
 
-def test_the_command_is_registered_and_listed_with_its_line_of_help() -> None:
+def test_the_command_is_registered_and_listed_with_its_line_of_help():
     root = root_command()
     with root.make_context("sudare", ["--help"], resilient_parsing=True) as context:
         assert "witness" in root.list_commands(context)
@@ -121,7 +117,7 @@ def test_the_command_is_registered_and_listed_with_its_line_of_help() -> None:
     )
 
 
-def test_its_help_has_an_example_and_json_and_no_markup() -> None:
+def test_its_help_has_an_example_and_json_and_no_markup():
     told = said("witness", "--help")
     assert told.code == 0
     assert "sudare witness" in told.out.split("Examples:")[1]

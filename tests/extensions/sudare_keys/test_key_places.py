@@ -1,7 +1,5 @@
 """Signing keys in tokens, and of services: what opens them, what they sign, and how each refusal reads."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,13 +42,13 @@ def refused(action: object, *parts: str) -> None:
         assert secret not in str(caught.value)
 
 
-def test_the_kinds_are_registered(tmp_path: Path) -> None:
+def test_the_kinds_are_registered(tmp_path: Path):
     found = [kind_of(place(tmp_path, {"kind": name})) for name in ("pkcs11", "securesystemslib")]
     assert found == [token_key.KIND, vault_key.KIND]
 
 
 @pytest.mark.services
-def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftToken) -> None:
+def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftToken):
     """It is found again by its label, signs what others verify, and cannot be taken out."""
     made = kind_of(in_token(tmp_path, token, "release")).create_key(in_token(tmp_path, token, "release"), PIN)
     key = open_key(in_token(tmp_path, token, "release"))
@@ -68,7 +66,7 @@ def test_a_key_that_a_token_made_signs_in_the_token(tmp_path: Path, token: SoftT
 
 
 @pytest.mark.services
-def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken) -> None:
+def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken):
     """A wrong PIN, a missing token, key or library: what it is, and what to do."""
     refused(
         lambda: open_key(in_token(tmp_path, token, "release", WRONG, token="untouched")),
@@ -86,13 +84,13 @@ def test_each_fault_of_a_token_is_told(tmp_path: Path, token: SoftToken) -> None
     refused(lambda: open_key(in_token(tmp_path, token, "")), "signer.key", 'write [signer] key = "..."')
 
 
-def test_a_package_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "pkcs11", None)
     token = SoftToken(tmp_path / "library.so", ("statistics",))
     refused(lambda: open_key(in_token(tmp_path, token, "k")), "pip install 'sudare[pkcs11]'")
 
 
-def test_a_key_of_securesystemslib_signs(tmp_path: Path) -> None:
+def test_a_key_of_securesystemslib_signs(tmp_path: Path):
     """Its signers are used by their URI; Vault's (hv:) is made the same way, and was not tried."""
     private = Ed25519PrivateKey.generate()
     (tmp_path / "k.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

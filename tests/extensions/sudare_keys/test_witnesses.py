@@ -1,7 +1,5 @@
 """Three witnesses on loopback cosign a publication; forks, garbage and silence are refused, and it resumes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,8 +36,6 @@ SIGNER = Signer(SEED)
 
 @dataclass
 class Unpublished:
-    """A finished run that is not published yet."""
-
     folder: Path
     facts: RunFacts
     ledger: Ledger
@@ -110,9 +106,7 @@ def checked(publication: Publication, witnesses: Witnesses, quorum: str) -> tupl
     return rule.passed, [note for note in found.notes if note.startswith("witness ")]
 
 
-def test_one_of_three_was_shown_a_fork_and_refuses(
-    run: Unpublished, three: list[RunningWitness], tmp_path: Path
-) -> None:
+def test_one_of_three_was_shown_a_fork_and_refuses(run: Unpublished, three: list[RunningWitness], tmp_path: Path):
     """Two are enough for a policy of two; for one of three nothing is published, until the policy is changed."""
     assert show(three[2], TreeHead(SIGNER.verifier.name, 3, "0" * 64)) == 200
     lines = [each.line for each in three]
@@ -136,7 +130,7 @@ def test_one_of_three_was_shown_a_fork_and_refuses(
 
 def test_a_witness_that_saw_the_whole_journal_refuses_another_of_that_size(
     run: Unpublished, three: list[RunningWitness], tmp_path: Path
-) -> None:
+):
     one = policy(tmp_path, [three[0].line], "1")
     publication = run.publish(one)
     size = run.ledger.signed_size()
@@ -164,7 +158,7 @@ def answers(body: bytes, status: str = "200 OK") -> bytes:
 )
 def test_a_witness_that_misbehaves_is_named_and_the_same_call_resumes(
     run: Unpublished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, words: str
-) -> None:
+):
     """Nothing becomes visible, nothing is drawn or charged again; with a witness that works it is published.
 
     One that never answers is waited for as long as it is told, a second, and not for minutes, as without a word.
@@ -185,7 +179,7 @@ def test_a_witness_that_misbehaves_is_named_and_the_same_call_resumes(
     assert run.ledger.accounts()[0].spent == before
 
 
-def test_a_witness_remembers_over_a_restart_and_refuses_a_second_process(tmp_path: Path) -> None:
+def test_a_witness_remembers_over_a_restart_and_refuses_a_second_process(tmp_path: Path):
     head = TreeHead(SIGNER.verifier.name, 3, "0" * 64)
     with witness_process(tmp_path / "w", "w", SIGNER.public_key) as running:
         assert show(running, head) == 200

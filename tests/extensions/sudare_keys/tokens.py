@@ -1,7 +1,5 @@
 """A token in software (SoftHSM), with one user PIN, for tests of keys that lie in hardware."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Witnesses on loopback: `sudare witness` in processes of their own, and servers that misbehave."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -18,8 +16,6 @@ COMMAND = "from console.main import main; main()"
 
 @dataclass(frozen=True)
 class RunningWitness:
-    """A witness process."""
-
     name: str
     key: str
     url: str

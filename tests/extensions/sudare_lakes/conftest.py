@@ -1,7 +1,5 @@
 """A store on loopback, and what tests of steps and of the console share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

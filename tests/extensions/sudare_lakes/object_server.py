@@ -1,7 +1,5 @@
 """A local server that speaks S3, and fails when it is told to: before a request is served, or after, unanswered."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,8 +12,6 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class ObjectServer:
-    """A store on loopback."""
-
     def __init__(self) -> None:
         self._inner: Wsgi = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)

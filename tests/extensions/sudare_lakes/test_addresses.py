@@ -1,7 +1,5 @@
 """Addresses of stores and of tables with a log: one name for one table, and never a credential."""
 
-from __future__ import annotations
-
 import pytest
 
 import sudare_lakes.addresses  # noqa: F401 - the kinds under test
@@ -31,16 +29,16 @@ DIFFERENT = (
 @pytest.mark.parametrize(
     ("name", "written"), [(name, each) for name, many in ONE_TABLE.items() for each in (name, *many)]
 )
-def test_spellings_of_one_table_have_one_name(name: str, written: str) -> None:
+def test_spellings_of_one_table_have_one_name(name: str, written: str):
     """Two names would be two sources, with two accounts for the same people."""
     assert written_source_name(written) == name
 
 
-def test_different_tables_have_different_names() -> None:
+def test_different_tables_have_different_names():
     assert len({written_source_name(written) for written in DIFFERENT}) == len(DIFFERENT)
 
 
-def test_a_spec_and_the_command_line_agree() -> None:
+def test_a_spec_and_the_command_line_agree():
     for path in ("s3://bucket/visits", "s3://bucket/visits/"):
         found = Source.model_validate({"path": path, "files": "csv"}).name
         assert found == written_source_name("s3://bucket/visits/")
@@ -57,7 +55,7 @@ def test_a_spec_and_the_command_line_agree() -> None:
         f"s3://key:{SECRET}@bucket",
     ],
 )
-def test_a_credential_in_an_address_is_refused_and_never_shown(address: str) -> None:
+def test_a_credential_in_an_address_is_refused_and_never_shown(address: str):
     for read in (
         lambda: Source.model_validate({"path": address}),
         lambda: written_source_name(f"{address}::visits"),
@@ -83,18 +81,18 @@ def test_a_credential_in_an_address_is_refused_and_never_shown(address: str) -> 
         ("s3+https://s3.eu-west-1.api.aws/bucket/a.csv", "write s3://BUCKET/KEY"),
     ],
 )
-def test_what_is_no_address_is_refused_in_words(written: str, says: str) -> None:
+def test_what_is_no_address_is_refused_in_words(written: str, says: str):
     with pytest.raises(SpecRefused, match=says):
         written_source_name(written)
 
 
-def test_a_name_of_a_store_that_is_not_amazons_stays() -> None:
+def test_a_name_of_a_store_that_is_not_amazons_stays():
     for host in ("notamazonaws.com", "amazonaws.com.example"):
         name = f"s3+https://{host}/bucket/a.csv"
         assert written_source_name(name) == name
 
 
-def test_what_a_source_at_an_address_cannot_be() -> None:
+def test_what_a_source_at_an_address_cannot_be():
     for more, says in (
         ({"path": "s3://bucket", "files": "csv"}, "a whole bucket"),
         ({"path": "s3://bucket/people.db", "table": "t"}, "Parquet and CSV at an address"),
@@ -106,7 +104,7 @@ def test_what_a_source_at_an_address_cannot_be() -> None:
             Source.model_validate(more)
 
 
-def test_an_address_that_is_typed_takes_credentials_only_where_it_asks_for_them() -> None:
+def test_an_address_that_is_typed_takes_credentials_only_where_it_asks_for_them():
     """The refusal names the option, the kind and what to do."""
     assert written_address("s3://open", "--to", "store") == "s3://open"
     for kind in ("delta", "iceberg"):

@@ -1,7 +1,5 @@
 """A Delta table as a source: its newest version or an earlier one, and what cannot be read of such tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -44,7 +42,6 @@ class DeltaTable:
     def add(
         self, *rows: str, name: str, values: Mapping[str, str | None] | None = None, **more: Any
     ) -> dict[str, Any]:
-        """Write a file of rows, and return the action that adds it."""
         inside = [column for column in SCHEMA if column not in self.partitioned]
         cells = [dict(zip(SCHEMA, row.split(","), strict=True)) for row in rows]
         columns = {column: pa.array([row[column] or None for row in cells], pa.string()) for column in inside}
@@ -89,7 +86,6 @@ class DeltaTable:
 
 
 def refused_source(source: dict[str, Any]) -> str:
-    """What is wrong with the keys of a source."""
     with pytest.raises(ValidationError) as raised:
         Source.model_validate(source)
     return str(raised.value)
@@ -106,7 +102,6 @@ def table(tmp_path: Path) -> DeltaTable:
 
 
 def taken(source: Source, folder: Path) -> list[tuple[object, ...]]:
-    """The codes of a source, in any order."""
     return codes(take_in(source, make_contract(folder), folder / source.path.__class__.__name__))
 
 
@@ -133,12 +128,12 @@ def expected(folder: Path, *rows: str) -> list[tuple[object, ...]]:
 )
 def test_rows_are_those_of_the_version_that_is_asked_for(
     tmp_path: Path, table: DeltaTable, asked: str, rows: tuple[str, ...]
-) -> None:
+):
     """Rows that were deleted do not come back, and those of an earlier version do where it is asked for."""
     assert taken(table.source(asked), tmp_path) == expected(tmp_path, *rows)
 
 
-def test_partitions_are_what_the_log_says_and_not_the_path(tmp_path: Path) -> None:
+def test_partitions_are_what_the_log_says_and_not_the_path(tmp_path: Path):
     """Weird values too: a slash, an equals sign, and none."""
     made = DeltaTable(tmp_path / "people", partitioned=("sex", "since"))
     values = ({"sex": "F", "since": "2021-03-01"}, {"sex": "a/b=c%", "since": None})
@@ -147,7 +142,7 @@ def test_partitions_are_what_the_log_says_and_not_the_path(tmp_path: Path) -> No
     assert taken(made.source(), tmp_path) == expected(tmp_path, ROWS[0], f"{row[0]},a/b=c%,{row[2]},")
 
 
-def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, table: DeltaTable) -> None:
+def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, table: DeltaTable):
     """Versions after it can be read; those before it have expired once their commits are gone."""
     table.checkpoint(*[table.add(*ROWS[2:], name="b.parquet"), table.add(ROWS[1], name="c.parquet")])
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
@@ -168,7 +163,7 @@ def refusal(source: Source, folder: Path) -> str:
     return f"found: {finding.found}; allowed: {finding.allowed}"
 
 
-def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, table: DeltaTable) -> None:
+def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, table: DeltaTable):
     """The version's number is in the fingerprint: an earlier version stays what it is, whatever is written."""
     contract = make_contract(tmp_path)
     first = take_in(table.source(), contract, tmp_path)
@@ -183,7 +178,7 @@ def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, table
 
 def test_a_commit_while_it_is_read_does_no_harm_and_a_file_that_goes_stops_the_run(
     tmp_path: Path, table: DeltaTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from sudare_lakes import lake_version
 
     brought = lake_version._brought
@@ -257,7 +252,7 @@ GATES = ("deletion vectors", "no rows")
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_only_what_the_rows_decide_breaks_a_gate(tmp_path: Path, table: DeltaTable, case: str) -> None:
+def test_only_what_the_rows_decide_breaks_a_gate(tmp_path: Path, table: DeltaTable, case: str):
     UNREADABLE[case][0](table)
     with pytest.raises(GateBroken if case in (*GATES, "a column that no file has") else SourceUnreadable):
         take_in(table.source(), make_contract(tmp_path), tmp_path)
@@ -279,7 +274,7 @@ def test_only_what_the_rows_decide_breaks_a_gate(tmp_path: Path, table: DeltaTab
 )
 def test_a_file_that_was_removed_under_another_spelling_stays_away(
     tmp_path: Path, table: DeltaTable, added: str, removed: str
-) -> None:
+):
     """Else the people in a rewritten file stand in two rows, and every sensitivity is half of what it must be."""
     (tmp_path / "link").symlink_to(table.folder)
     terms = {"folder": str(table.folder), "link": str(tmp_path / "link"), "scheme": "file" + "://"}
@@ -289,7 +284,7 @@ def test_a_file_that_was_removed_under_another_spelling_stays_away(
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
 
 
-def test_a_file_removed_by_a_path_of_another_place_is_refused(tmp_path: Path, table: DeltaTable) -> None:
+def test_a_file_removed_by_a_path_of_another_place_is_refused(tmp_path: Path, table: DeltaTable):
     """The table was moved, or is mounted twice: whether the file that is here is meant, nobody can say."""
     table.commit({"remove": {"path": "/before/people/b.parquet", "dataChange": True}})
     assert refusal(table.source(), tmp_path).startswith(
@@ -297,19 +292,19 @@ def test_a_file_removed_by_a_path_of_another_place_is_refused(tmp_path: Path, ta
     )
 
 
-def test_a_removed_file_that_was_never_in_the_folder_is_no_concern(tmp_path: Path, table: DeltaTable) -> None:
+def test_a_removed_file_that_was_never_in_the_folder_is_no_concern(tmp_path: Path, table: DeltaTable):
     table.commit({"remove": {"path": "s3://elsewhere/a.parquet", "dataChange": True}})
     assert taken(table.source(), tmp_path) == expected(tmp_path, *ROWS[1:])
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_what_is_more_than_files_of_rows_is_refused_by_name(tmp_path: Path, table: DeltaTable, case: str) -> None:
+def test_what_is_more_than_files_of_rows_is_refused_by_name(tmp_path: Path, table: DeltaTable, case: str):
     change, said = UNREADABLE[case]
     change(table)
     assert refusal(table.source(), tmp_path) == said
 
 
-def test_columns_of_files_differ_only_by_the_rules_of_folders(tmp_path: Path, table: DeltaTable) -> None:
+def test_columns_of_files_differ_only_by_the_rules_of_folders(tmp_path: Path, table: DeltaTable):
     pq.write_table(pa.table({"age": ["1"], "sex": ["F"], "wage": ["2"]}), table.folder / "d.parquet")
     table.commit({"add": {"path": "d.parquet", "size": 1, "partitionValues": {}}})
     assert refusal(table.source(), tmp_path).startswith(
@@ -317,7 +312,7 @@ def test_columns_of_files_differ_only_by_the_rules_of_folders(tmp_path: Path, ta
     )
 
 
-def test_all_spellings_and_versions_of_a_table_are_one_source(tmp_path: Path, table: DeltaTable) -> None:
+def test_all_spellings_and_versions_of_a_table_are_one_source(tmp_path: Path, table: DeltaTable):
     """The ledger binds people to the table, not to a version."""
     (tmp_path / "link").symlink_to(table.folder)
     name = f"delta://{table.folder}"
@@ -336,22 +331,22 @@ def test_all_spellings_and_versions_of_a_table_are_one_source(tmp_path: Path, ta
         ("delta:///people?token=1", "options behind a `?` in an address"),
     ],
 )
-def test_addresses_that_cannot_be_read_are_refused(path: str, found: str) -> None:
+def test_addresses_that_cannot_be_read_are_refused(path: str, found: str):
     assert found in refused_source({"path": path})
 
 
-def test_keys_that_a_table_does_not_take_are_refused(table: DeltaTable) -> None:
+def test_keys_that_a_table_does_not_take_are_refused(table: DeltaTable):
     path = f"delta://{table.folder}"
     assert "`files` for a delta table" in refused_source({"path": path, "files": "parquet"})
     assert "`table` for a delta file" in refused_source({"path": path, "table": "people"})
 
 
-def test_the_folder_of_a_table_is_refused_and_the_address_named(tmp_path: Path, table: DeltaTable) -> None:
+def test_the_folder_of_a_table_is_refused_and_the_address_named(tmp_path: Path, table: DeltaTable):
     with pytest.raises(SourceUnreadable, match=r"a Delta table\n[^\n]*\n[^\n]*delta:///FOLDER"):
         take_in(Source(path=table.folder, files="parquet"), make_contract(tmp_path), tmp_path)
 
 
-def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, table: DeltaTable) -> None:
+def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, table: DeltaTable):
     source = table.source()
     last = source_kind(source.path).last_written  # type: ignore[arg-type]
     assert last is not None

@@ -62,7 +62,7 @@ def named(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Itera
     catalogue.drop_namespace("town")
 
 
-def test_the_table_is_read_as_the_catalogue_has_it_now_or_as_it_was(named: NamedByGlue, tmp_path: Path) -> None:
+def test_the_table_is_read_as_the_catalogue_has_it_now_or_as_it_was(named: NamedByGlue, tmp_path: Path):
     """The newest snapshot, the one before by its id, and what a commit through the catalogue makes of it."""
     first = named.table.snapshots()[0].snapshot_id
     assert codes(named.source(), tmp_path) == expected(tmp_path, *ROWS)
@@ -71,7 +71,7 @@ def test_the_table_is_read_as_the_catalogue_has_it_now_or_as_it_was(named: Named
     assert codes(named.source(), tmp_path) == expected(tmp_path, ROWS[-1])
 
 
-def test_all_snapshots_of_a_table_are_one_source_and_a_schedule_sees_the_last(named: NamedByGlue) -> None:
+def test_all_snapshots_of_a_table_are_one_source_and_a_schedule_sees_the_last(named: NamedByGlue):
     canonical = f"{named.address}::town.people"
     assert named.source().name == named.source("&snapshot=3").name == written_source_name(canonical) == canonical
     source = named.source()
@@ -84,7 +84,7 @@ def test_all_snapshots_of_a_table_are_one_source_and_a_schedule_sees_the_last(na
 
 def test_what_the_catalogue_lacks_is_told_by_name(
     named: NamedByGlue, object_server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Another table, a Hive table, an expired snapshot, credentials that nobody set, a service that is away."""
     assert "found: no such table in the catalogue" in refusal(named.source(table="town.nobody"), tmp_path)
     assert "found: no such table in the catalogue" in refusal(named.source(table="village.people"), tmp_path)
@@ -121,13 +121,13 @@ def test_what_the_catalogue_lacks_is_told_by_name(
         ),
     ],
 )
-def test_addresses_that_cannot_be_read_are_refused(keys: dict[str, str], found: str) -> None:
+def test_addresses_that_cannot_be_read_are_refused(keys: dict[str, str], found: str):
     with pytest.raises(ValidationError) as raised:
         Source.model_validate(keys)
     assert found in str(raised.value.errors(include_input=False))
 
 
-def test_a_table_has_no_second_name_in_other_letters() -> None:
+def test_a_table_has_no_second_name_in_other_letters():
     """Glue folds names: `Town.People` would be the same rows, bound to another account."""
     asked = {"path": f"iceberg+glue://{REGION}/{ACCOUNT}", "table": "Town.people"}
     with pytest.raises(ValidationError, match="found capital letters, allowed a name in lower case"):

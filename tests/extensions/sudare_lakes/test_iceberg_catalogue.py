@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 @dataclass
 class Named:
-    """A table `town.people` of a catalogue `prod`."""
-
     address: str
     table: Any
 
@@ -71,7 +69,7 @@ def refusal(source: Source, folder: Path) -> str:
 
 
 @pytest.mark.long
-def test_the_catalogue_says_which_metadata_counts(tmp_path: Path, named: Named) -> None:
+def test_the_catalogue_says_which_metadata_counts(tmp_path: Path, named: Named):
     """The newest file of a commit that failed lies there and counts for nothing; earlier states have their ids."""
     folder = tmp_path / "lake" / "people" / "metadata"
     newest = max(folder.glob("*.metadata.json"))
@@ -88,7 +86,7 @@ def test_the_catalogue_says_which_metadata_counts(tmp_path: Path, named: Named) 
 
 def test_a_catalogue_in_postgresql_with_a_user_by_name(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A user who may read the catalogue alone; a wrong one is refused and nothing of it is shown."""
     database = postgres.database()
     with postgres.connect(database) as connection:
@@ -109,7 +107,7 @@ def test_a_catalogue_in_postgresql_with_a_user_by_name(
 
 def test_a_table_of_the_catalogue_that_lies_in_a_store(
     tmp_path: Path, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("SUDARE_CREDENTIALS_STORE", '{"access_key_id": "test", "secret_access_key": "test"}')
     endpoint, _, name = object_server.bucket().removeprefix("s3+").rpartition("/")
     options = {"s3.endpoint": endpoint, "s3.access-key-id": "test", "s3.secret-access-key": "test"}
@@ -118,7 +116,7 @@ def test_a_table_of_the_catalogue_that_lies_in_a_store(
     assert codes(named.source(credentials="store"), tmp_path) == expected(tmp_path, *ROWS)
 
 
-def test_what_a_catalogue_lacks_is_told_by_name(tmp_path: Path, named: Named) -> None:
+def test_what_a_catalogue_lacks_is_told_by_name(tmp_path: Path, named: Named):
     """No file, no database, another catalogue, another table, an expired snapshot, metadata that went."""
     nowhere = Source.model_validate({"path": f"iceberg+sqlite://{tmp_path}/none.db?catalog=prod", "table": "a.b"})
     assert "found: no such file" in refusal(nowhere, tmp_path)
@@ -146,13 +144,13 @@ def test_what_a_catalogue_lacks_is_told_by_name(tmp_path: Path, named: Named) ->
         ("", "no such table in the catalogue"),
     ],
 )
-def test_a_table_that_is_named_elsewhere_is_refused(tmp_path: Path, named: Named, location: str, found: str) -> None:
+def test_a_table_that_is_named_elsewhere_is_refused(tmp_path: Path, named: Named, location: str, found: str):
     with sqlite3.connect(tmp_path / "c.db") as connection:
         connection.execute("UPDATE iceberg_tables SET metadata_location = ?", (location,))
     assert f"found: {found}" in refusal(named.source(), tmp_path)
 
 
-def test_all_snapshots_of_a_table_are_one_source_and_a_schedule_sees_the_last(tmp_path: Path, named: Named) -> None:
+def test_all_snapshots_of_a_table_are_one_source_and_a_schedule_sees_the_last(tmp_path: Path, named: Named):
     (tmp_path / "link").symlink_to(tmp_path)
     canonical = f"iceberg+sqlite://{tmp_path}/c.db?catalog=prod::town.people"
     linked = f"iceberg+sqlite://{tmp_path}/link/c.db?snapshot=3&catalog=prod::town.people"
@@ -184,7 +182,7 @@ def test_all_snapshots_of_a_table_are_one_source_and_a_schedule_sees_the_last(tm
         ({"path": "iceberg+postgresql:///d?catalog=x", "table": "a.b"}, "allowed postgresql://HOST"),
     ],
 )
-def test_addresses_that_cannot_be_read_are_refused(keys: dict[str, str], found: str) -> None:
+def test_addresses_that_cannot_be_read_are_refused(keys: dict[str, str], found: str):
     with pytest.raises(ValidationError) as raised:
         Source.model_validate(keys)
     assert found in str(raised.value.errors(include_input=False))

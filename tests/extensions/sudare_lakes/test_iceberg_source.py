@@ -61,7 +61,6 @@ def place(tmp_path: Path) -> IcebergPlace:
 
 
 def taken(source: Source, folder: Path) -> list[tuple[object, ...]]:
-    """The codes of a source, in any order."""
     table = take_in(source, make_contract(folder), folder / source.path.__class__.__name__)
     with duckdb.connect(str(table.path), read_only=True) as connection:
         return sorted(connection.execute("SELECT * FROM codes").fetchall())
@@ -80,7 +79,7 @@ def refusal(source: Source, folder: Path) -> str:
 
 
 @pytest.mark.long
-def test_rows_are_those_of_the_snapshot_that_is_asked_for(tmp_path: Path, place: IcebergPlace) -> None:
+def test_rows_are_those_of_the_snapshot_that_is_asked_for(tmp_path: Path, place: IcebergPlace):
     """The newest, one by its id, by an instant, and as a metadata file has it."""
     first, second = place.snapshots
     assert taken(place.source(), tmp_path) == expected(tmp_path, *ROWS)
@@ -96,7 +95,7 @@ def test_rows_are_those_of_the_snapshot_that_is_asked_for(tmp_path: Path, place:
     assert written_source_name(str(named.path)) == f"iceberg://{place.folder}"
 
 
-def test_the_same_snapshot_is_taken_up_and_another_one_read(tmp_path: Path, place: IcebergPlace) -> None:
+def test_the_same_snapshot_is_taken_up_and_another_one_read(tmp_path: Path, place: IcebergPlace):
     """Rows that are rewritten are not there twice, and what nobody rewrote costs nothing again."""
     contract = make_contract(tmp_path)
     first = take_in(place.source(), contract, tmp_path)
@@ -168,13 +167,13 @@ UNREADABLE: dict[str, tuple[Callable[[IcebergPlace], object], str]] = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_what_is_more_than_files_of_rows_is_refused_by_name(tmp_path: Path, place: IcebergPlace, case: str) -> None:
+def test_what_is_more_than_files_of_rows_is_refused_by_name(tmp_path: Path, place: IcebergPlace, case: str):
     change, said = UNREADABLE[case]
     change(place)
     assert refusal(place.source(), tmp_path) == said
 
 
-def test_a_snapshot_that_expired_is_told(tmp_path: Path, place: IcebergPlace) -> None:
+def test_a_snapshot_that_expired_is_told(tmp_path: Path, place: IcebergPlace):
     first = place.snapshots[0]
     place.edit(lambda content: content["snapshots"].pop(0))
     told = refusal(place.source(f"?snapshot={first}"), tmp_path)
@@ -183,7 +182,7 @@ def test_a_snapshot_that_expired_is_told(tmp_path: Path, place: IcebergPlace) ->
     assert early.startswith("found: the instant 2020-01-01T00:00:00+00:00, before the first snapshot")
 
 
-def test_files_that_call_a_column_differently_are_refused(tmp_path: Path, place: IcebergPlace) -> None:
+def test_files_that_call_a_column_differently_are_refused(tmp_path: Path, place: IcebergPlace):
     _renamed(place)
     place.table.append(rows_of(ROWS[0]).rename_columns(["age", "sex", "pay", "since"]))
     with pytest.raises(GateBroken, match=r"other columns than in the first file .*(wage.*pay|pay.*wage)"):
@@ -192,7 +191,7 @@ def test_files_that_call_a_column_differently_are_refused(tmp_path: Path, place:
 
 def test_rows_that_are_deleted_in_files_of_their_own_are_refused(
     tmp_path: Path, place: IcebergPlace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """pyiceberg writes no such deletes: a scan that tells one stands for the table."""
     from pyiceberg.table import DataScan
 
@@ -209,7 +208,7 @@ def test_rows_that_are_deleted_in_files_of_their_own_are_refused(
         take_in(place.source(), make_contract(tmp_path), tmp_path / "again")
 
 
-def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, place: IcebergPlace) -> None:
+def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, place: IcebergPlace):
     source = place.source()
     last = iceberg.SOURCE.last_written
     assert last is not None
@@ -218,7 +217,7 @@ def test_a_schedule_sees_when_the_table_was_last_written(tmp_path: Path, place: 
     assert last(gone, gone.path) is None
 
 
-def test_a_column_is_found_by_its_id_under_whatever_name_all_files_have(tmp_path: Path) -> None:
+def test_a_column_is_found_by_its_id_under_whatever_name_all_files_have(tmp_path: Path):
     """A writer spells a hyphen as Avro can have it; and a column that was renamed since is the same one."""
     catalogue = SqlCatalog("tests", uri=f"sqlite:///{tmp_path}/other.db", warehouse=tmp_path.as_uri())
     catalogue.create_namespace("here")

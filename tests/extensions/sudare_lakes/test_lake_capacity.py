@@ -1,7 +1,5 @@
 """What `plan` says where the packages of a store are not installed."""
 
-from __future__ import annotations
-
 import pytest
 
 import sudare_lakes.addresses  # noqa: F401 - the kind under test
@@ -11,7 +9,7 @@ from tests.console.test_capacity import typed_without
 pytestmark = pytest.mark.services
 
 
-def test_an_object_store_without_its_extra_is_refused(place: Place) -> None:
+def test_an_object_store_without_its_extra_is_refused(place: Place):
     spec = place.adult / "tables.yaml"
     spec.write_text(spec.read_text().replace("publish: {to: releases/", "publish: {to: 's3://bucket/prefix'"))
     [(code, err)] = typed_without(place, "boto3", "plan", spec=spec)

@@ -1,7 +1,5 @@
 """Copies of versions in a lake: whole or not there, and what is told of one that fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -97,9 +95,7 @@ def pair(versions: dict[str, Version]) -> tuple[WholeVersion, WholeVersion]:
     return first, WholeVersion(first.folder, first.release, 2, first.manifest + b" ", first.files)
 
 
-def test_each_table_is_one_commit_that_its_own_program_reads(
-    kind: Kind, versions: dict[str, Version], tmp_path: Path
-) -> None:
+def test_each_table_is_one_commit_its_own_program_reads(kind: Kind, versions: dict[str, Version], tmp_path: Path):
     """Its rows are those of the published file, whose very bytes it has; the commit names version and manifest."""
     version = whole(versions["town"])
     where = kind.copy(version, tmp_path / "lake")
@@ -121,7 +117,7 @@ def test_each_table_is_one_commit_that_its_own_program_reads(
 
 def test_files_and_folders_of_a_copy_have_the_hour_as_their_time(
     kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path
-) -> None:
+):
     for version in pair:
         kind.copy(version, tmp_path / "lake")
     found = {path.stat().st_mtime_ns % (3600 * 10**9) for path in (tmp_path / "lake" / "guild").rglob("*")}
@@ -138,7 +134,7 @@ def times(value: object) -> list[int]:
     return own + times(list(value.values()))
 
 
-def test_a_commit_states_hours_alone(kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path) -> None:
+def test_a_commit_states_hours_alone(kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path):
     """How long a run took depends on its rows."""
     for version in pair:
         kind.copy(version, tmp_path, newest=version is pair[1])
@@ -150,7 +146,7 @@ def test_a_commit_states_hours_alone(kind: Kind, pair: tuple[WholeVersion, Whole
 
 def test_what_a_library_says_of_columns_of_labels_reaches_nobody(
     kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """pyiceberg says of each such column, several times, that Iceberg has no dictionary type."""
     labels = [pq.read_schema(path) for path in pair[0].folder.glob("data/*.parquet")]
     assert any(pa.types.is_dictionary(each.type) for schema in labels for each in schema)
@@ -158,7 +154,7 @@ def test_what_a_library_says_of_columns_of_labels_reaches_nobody(
     assert caplog.text == ""
 
 
-def test_the_version_comes_back_whole_and_verifies(kind: Kind, versions: dict[str, Version], tmp_path: Path) -> None:
+def test_the_version_comes_back_whole_and_verifies(kind: Kind, versions: dict[str, Version], tmp_path: Path):
     version = versions["town"]
     kind.copy(whole(version), tmp_path / "lake")
     written = contents(tmp_path / "lake")
@@ -172,7 +168,7 @@ def test_the_version_comes_back_whole_and_verifies(kind: Kind, versions: dict[st
 
 def test_a_later_version_replaces_what_is_shown_and_the_earlier_one_stays(
     kind: Kind, pair: tuple[WholeVersion, WholeVersion], tmp_path: Path
-) -> None:
+):
     first, second = pair
     lake = tmp_path / "lake"
     kind.copy(first, lake, newest=False)
@@ -199,7 +195,7 @@ def test_a_later_version_replaces_what_is_shown_and_the_earlier_one_stays(
 @pytest.mark.long
 def test_wherever_a_writer_is_cut_off_readers_find_the_version_whole_or_not_at_all(
     kind: Kind, versions: dict[str, Version], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Every n: the n-th file to appear is refused by the disk. The next attempt goes on and completes it."""
     version = whole(versions["town"])
     link, counted = os.link, [0]
@@ -233,9 +229,7 @@ def test_wherever_a_writer_is_cut_off_readers_find_the_version_whole_or_not_at_a
 
 
 @pytest.mark.parametrize("harm", ["changed", "gone", "another commit"])
-def test_what_was_changed_in_the_lake_is_found(
-    kind: Kind, versions: dict[str, Version], tmp_path: Path, harm: str
-) -> None:
+def test_what_was_changed_in_the_lake_is_found(kind: Kind, versions: dict[str, Version], tmp_path: Path, harm: str):
     kind.copy(whole(versions["town"]), tmp_path / "lake")
     table = next(each for each in sorted((tmp_path / "lake" / "town").iterdir()) if each.name.startswith("data_"))
     [file] = table.rglob("*.parquet")
@@ -250,9 +244,7 @@ def test_what_was_changed_in_the_lake_is_found(
         kind.back(tmp_path / "lake", "town", 1, tmp_path / "back")
 
 
-def test_an_address_of_one_version_is_no_place_to_publish_to(
-    kind: Kind, versions: dict[str, Version], tmp_path: Path
-) -> None:
+def test_an_address_of_one_version_is_no_place_to_publish(kind: Kind, versions: dict[str, Version], tmp_path: Path):
     with pytest.raises(StoreRefuses, match="an address of one version"):
         copy_version(whole(versions["town"]), f"{kind.name}://{tmp_path}/lake?{kind.key}=3", None, newest=True)
 
@@ -264,7 +256,7 @@ def place(tmp_path: Path) -> Periodic:
 
 def test_a_copy_that_fails_again_says_that_the_period_is_paid_and_entered(
     place: Periodic, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Nothing of it is charged a second time, and the line about the charge must not say that nothing was."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")

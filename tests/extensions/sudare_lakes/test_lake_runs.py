@@ -3,8 +3,6 @@
 The tables are written by delta-rs and pyiceberg, out of the rows of the Adult example.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,7 +102,7 @@ def loss(shared: Place, typed: Typed) -> Any:
 
 def test_from_a_table_to_a_version_that_verifies_and_the_same_state_costs_nothing(
     shared: Place, lake: Lake, released: Callable[..., Said], typed: Typed, rows: pa.Table
-) -> None:
+):
     """The newest state, then by its number, then by its instant: one run. The state before is another run."""
     name = f"{lake.kind}-whole"
     first = released(name, lake.address, "--json")
@@ -126,7 +124,7 @@ def test_from_a_table_to_a_version_that_verifies_and_the_same_state_costs_nothin
 
 def test_rows_of_the_table_are_those_of_the_file(
     shared: Place, lake: Lake, released: Callable[..., Said], typed: Typed, rows: pa.Table
-) -> None:
+):
     """`sudare check` sees the same shares; so each row is taken in, and none twice."""
     spec = shared.spec(f"{lake.kind}-check", ("path: adult.parquet", f'path: "{lake.address}"'))
     of_table = typed("check", str(spec), "--json", at=shared.workspace)
@@ -140,7 +138,7 @@ def test_rows_of_the_table_are_those_of_the_file(
 
 def test_what_a_table_cannot_be_read_with_ends_the_run_before_anything_is_charged(
     shared: Place, lake: Lake, released: Callable[..., Said], typed: Typed, rows: pa.Table
-) -> None:
+):
     """Each is really done to the table. The message names it, and says that nothing was charged."""
     spent, told = loss(shared, typed), {}
     for case, harm in (_of_delta(lake) if lake.kind == "delta" else _of_iceberg(lake)).items():
@@ -206,7 +204,7 @@ def _of_iceberg(lake: Lake) -> dict[str, Callable[[], str]]:
 
 def test_a_version_goes_into_a_lake_by_the_spec_and_by_hand(
     shared: Place, served: PrefectServer, released: Callable[..., Said], typed: Typed, tmp_path: Path
-) -> None:
+):
     """`publish.to` names it; the run says where the copy is; the copy that is read back verifies."""
     to = f"delta://{tmp_path}/open"
     said = released("into-a-lake", str(shared.adult / "adult.parquet"), "--json", to=to)

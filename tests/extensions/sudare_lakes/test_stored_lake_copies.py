@@ -125,7 +125,7 @@ def stored(server: ObjectServer, bucket: str, key: str) -> bytes:
 
 def test_each_table_is_one_commit_that_its_own_program_reads_and_the_version_verifies(
     kind: StoredKind, versions: dict[str, Version], object_server: ObjectServer, tmp_path: Path
-) -> None:
+):
     """Rows and bytes are those of the published files. A second time nothing is written."""
     version, bucket = whole(versions["town"]), object_server.bucket()
     endpoint, _, name = bucket.removeprefix("s3+").rpartition("/")
@@ -154,7 +154,7 @@ def test_each_table_is_one_commit_that_its_own_program_reads_and_the_version_ver
 
 def test_a_later_version_is_the_next_commit_and_nothing_that_was_written_is_changed(
     kind: StoredKind, pair: tuple[WholeVersion, WholeVersion], object_server: ObjectServer, tmp_path: Path
-) -> None:
+):
     first, second = pair
     bucket = object_server.bucket()
     endpoint, _, name = bucket.removeprefix("s3+").rpartition("/")
@@ -177,7 +177,7 @@ def test_at_whatever_object_a_writer_is_cut_off_readers_find_the_version_whole_o
     object_server: ObjectServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     """Every n: the store goes away before the n-th object is written; and once after the last one, unanswered. A
     request that writes nothing leaves what the write before it left, so these are all cuts there are."""
     monkeypatch.setattr(object_store, "ATTEMPTS", 1)
@@ -213,7 +213,7 @@ def test_at_whatever_object_a_writer_is_cut_off_readers_find_the_version_whole_o
 
 def test_of_writers_at_the_same_time_each_ends_well_or_is_told_to_run_again(
     kind: StoredKind, versions: dict[str, Version], object_server: ObjectServer, tmp_path: Path
-) -> None:
+):
     """Four write one version at once. Whoever is second at a log entry is told so; the next time it is done."""
     version, bucket = whole(versions["town"]), object_server.bucket()
 
@@ -234,7 +234,7 @@ def test_of_writers_at_the_same_time_each_ends_well_or_is_told_to_run_again(
 @pytest.mark.parametrize("harm", ["changed", "gone", "another commit"])
 def test_what_was_changed_in_the_store_is_found(
     kind: StoredKind, versions: dict[str, Version], object_server: ObjectServer, tmp_path: Path, harm: str
-) -> None:
+):
     bucket = object_server.bucket()
     kind.copy(whole(versions["town"]), bucket)
     keys = [key for key in object_server.keys(bucket) if key.startswith("lake/town/data_")]
@@ -253,7 +253,7 @@ def test_what_was_changed_in_the_store_is_found(
 
 def test_what_cannot_be_published_to_is_refused_by_name(
     kind: StoredKind, versions: dict[str, Version], object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """An address of one version, credentials that nobody set, a bucket that is none, a store that is away."""
     version, bucket = whole(versions["town"]), object_server.bucket()
     key = {"delta": "version", "iceberg": "snapshot"}[kind.name]

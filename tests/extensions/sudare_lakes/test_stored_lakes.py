@@ -40,8 +40,6 @@ def credentials(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) ->
 
 @dataclass
 class Lake:
-    """A table in a bucket."""
-
     address: str
     versions: tuple[int, int]
     asked: str
@@ -75,7 +73,6 @@ def delta(server: ObjectServer, folder: Path, key: str = "lake/people") -> Lake:
 
 
 def iceberg_catalogue(server: ObjectServer, folder: Path, bucket: str) -> SqlCatalog:
-    """A catalogue whose tables lie in a bucket."""
     endpoint, _, name = bucket.removeprefix("s3+").rpartition("/")
     options = {"s3.endpoint": endpoint, "s3.access-key-id": "test", "s3.secret-access-key": "test"}
     return SqlCatalog(
@@ -88,7 +85,6 @@ def iceberg_catalogue(server: ObjectServer, folder: Path, bucket: str) -> SqlCat
 
 
 def iceberg(server: ObjectServer, folder: Path, key: str = "lake/people") -> Lake:
-    """A table that pyiceberg wrote."""
     bucket = server.bucket()
     catalogue = iceberg_catalogue(server, folder, bucket)
     catalogue.create_namespace("here")
@@ -134,7 +130,7 @@ def refusal(source: Source, folder: Path, kind: type[Exception] = SourceUnreadab
     return str(raised.value)
 
 
-def test_rows_are_those_of_the_version_that_is_asked_for(tmp_path: Path, lake: Lake) -> None:
+def test_rows_are_those_of_the_version_that_is_asked_for(tmp_path: Path, lake: Lake):
     """The newest; the first by its number, and by the instant between the two; after a rewrite, its rows alone."""
     first, second = lake.versions
     between = datetime.now(UTC).isoformat().replace("+", "%2B")
@@ -146,7 +142,7 @@ def test_rows_are_those_of_the_version_that_is_asked_for(tmp_path: Path, lake: L
     assert codes(lake.source(f"?at={between}"), tmp_path) == expected(tmp_path, *ROWS)
 
 
-def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, lake: Lake) -> None:
+def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, lake: Lake):
     contract = make_contract(tmp_path)
     first = take_in(lake.source(), contract, tmp_path)
     inode = first.path.stat().st_ino
@@ -158,7 +154,7 @@ def test_the_same_version_is_taken_up_and_another_one_read(tmp_path: Path, lake:
 
 def test_credentials_come_by_name_and_wrong_ones_show_nothing(
     tmp_path: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     for name in ENVIRONMENT:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
@@ -174,7 +170,7 @@ def test_credentials_come_by_name_and_wrong_ones_show_nothing(
 
 def test_a_store_that_is_away_or_a_file_that_went_stops_before_anything_is_charged(
     tmp_path: Path, lake: Lake, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(object_store, "ATTEMPTS", 1)
     object_server.fails = lambda number: "before"
     assert "the store did not" in refusal(lake.source(), tmp_path, StoreAway)
@@ -184,7 +180,7 @@ def test_a_store_that_is_away_or_a_file_that_went_stops_before_anything_is_charg
     assert "found: a version whose files are gone" in refusal(lake.source(), tmp_path)
 
 
-def test_what_is_not_there_is_told_by_name(tmp_path: Path, lake: Lake) -> None:
+def test_what_is_not_there_is_told_by_name(tmp_path: Path, lake: Lake):
     """A snapshot that is none, an instant before the first, a prefix without a table, a bucket that is none."""
     early = refusal(lake.source("?at=2001-01-01T00:00Z"), tmp_path)
     assert "found: the instant 2001-01-01T00:00:00+00:00" in early
@@ -197,14 +193,14 @@ def test_what_is_not_there_is_told_by_name(tmp_path: Path, lake: Lake) -> None:
     assert "found: no such bucket" in refusal(other, tmp_path, StoreRefuses)
 
 
-def test_the_prefix_of_a_table_is_refused_as_files_and_its_address_named(tmp_path: Path, lake: Lake) -> None:
+def test_the_prefix_of_a_table_is_refused_as_files_and_its_address_named(tmp_path: Path, lake: Lake):
     """Read as files it would give back rows that were rewritten."""
     plain = lake.address.partition("+")[2]
     told = refusal(Source.model_validate({"path": f"{plain}/", "files": "parquet"}), tmp_path)
     assert f"name it as a table: `path: {lake.address}`, without `files:`" in told
 
 
-def test_all_versions_are_one_source_and_a_schedule_sees_the_last_commit(lake: Lake) -> None:
+def test_all_versions_are_one_source_and_a_schedule_sees_the_last_commit(lake: Lake):
     spelled = (lake.address, f"{lake.address}/", f"{lake.address}?at=2026-01-01T00:00Z")
     assert {written_source_name(each) for each in spelled} == {lake.address}
     source = lake.source()
@@ -230,7 +226,7 @@ def test_all_versions_are_one_source_and_a_schedule_sees_the_last_commit(lake: L
 )
 def test_what_is_more_than_files_of_rows_is_refused_there_too(
     tmp_path: Path, object_server: ObjectServer, change: dict[str, Any], kind: type[Refused], found: str
-) -> None:
+):
     """A table that was written by hand, and copied into a bucket as it is."""
     table, bucket = DeltaTable(tmp_path / "people"), object_server.bucket()
     table.commit(table.add(*ROWS, name="a.parquet"))
@@ -247,7 +243,7 @@ def test_what_is_more_than_files_of_rows_is_refused_there_too(
 
 def test_a_file_that_was_removed_under_another_scheme_of_the_store_stays_away(
     tmp_path: Path, object_server: ObjectServer
-) -> None:
+):
     """Else the people in a rewritten file stand in two rows."""
     for scheme in ("s3", "s3a", "s3n"):
         table, bucket = DeltaTable(tmp_path / scheme / "people"), object_server.bucket()
@@ -258,9 +254,7 @@ def test_a_file_that_was_removed_under_another_scheme_of_the_store_stays_away(
         assert codes(source, tmp_path / scheme) == expected(tmp_path, *ROWS[2:])
 
 
-def test_partitions_keep_their_values_whatever_letters_these_have(
-    tmp_path: Path, object_server: ObjectServer
-) -> None:
+def test_partitions_keep_their_values_whatever_letters_these_have(tmp_path: Path, object_server: ObjectServer):
     """Iceberg writes the values into the files; their keys have them too, in a spelling of their own."""
     bucket = object_server.bucket()
     catalogue = iceberg_catalogue(object_server, tmp_path, bucket)
@@ -289,7 +283,7 @@ def test_partitions_keep_their_values_whatever_letters_these_have(
         ("delta+ftp://bucket/people", "an address that begins with 'delta+ftp://'"),
     ],
 )
-def test_addresses_that_cannot_be_read_are_refused(path: str, found: str) -> None:
+def test_addresses_that_cannot_be_read_are_refused(path: str, found: str):
     with pytest.raises(ValidationError) as raised:
         Source.model_validate({"path": path})
     [error] = raised.value.errors(include_input=False)

@@ -1,7 +1,5 @@
 """What the tests of both share: ways to type commands, a workspace with an account, and a browser."""
 
-from __future__ import annotations
-
 from tests.console.conftest import _plain_environment, make_place, place, shared, typed
 from tests.worlds.browsers import browser
 

@@ -3,8 +3,6 @@
 What keeps the studio from starting, and how it ends, is here too; of the site `site/test_serve.py` tells that.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import signal
@@ -25,12 +23,12 @@ from tests.console.test_main import modules_after
 PLACES = {each.name: each for each in registered(GROUP) if each.module.startswith("sudare_web.")}
 
 
-def test_there_are_two() -> None:
+def test_there_are_two():
     assert sorted(PLACES) == ["serve", "studio"]
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_command_has_help_with_an_example_and_speaks_json(name: str, typed: Typed) -> None:
+def test_a_command_has_help_with_an_example_and_speaks_json(name: str, typed: Typed):
     said = typed(name, "--help")
     assert said.code == 0
     assert f"sudare {name}" in said.out.split("Examples:")[1]
@@ -38,7 +36,7 @@ def test_a_command_has_help_with_an_example_and_speaks_json(name: str, typed: Ty
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_its_line_of_help_is_the_first_paragraph_of_its_docstring_and_no_word_is_markup(name: str) -> None:
+def test_its_line_of_help_is_the_first_paragraph_of_its_docstring_and_no_word_is_markup(name: str):
     command = DeferredCommand(name, RegisteredName(PLACES[name])).command
     said = inspect.cleandoc(command.help or "")
     assert summary_of(PLACES[name].value) == " ".join(said.split("\n\n")[0].split())
@@ -46,12 +44,12 @@ def test_its_line_of_help_is_the_first_paragraph_of_its_docstring_and_no_word_is
     assert [text for text in texts if text and Text.from_markup(text).plain != text] == []
 
 
-def test_a_command_that_is_misspelled_is_meant(typed: Typed) -> None:
+def test_a_command_that_is_misspelled_is_meant(typed: Typed):
     assert "serve" in typed("srve").err.split("do:")[1]
 
 
 @pytest.mark.services
-def test_the_list_of_commands_imports_none_of_it() -> None:
+def test_the_list_of_commands_imports_none_of_it():
     code, modules = modules_after("--help")
     assert code == 0
     assert [name for name in modules if name.startswith("sudare_web.") and name not in PACKAGES] == []
@@ -62,7 +60,7 @@ PACKAGES = ("sudare_web.studio",)
 
 
 @pytest.mark.services
-def test_the_studio_answers_loopback_until_a_signal_and_ends_with_0(tmp_path: Path) -> None:
+def test_the_studio_answers_loopback_until_a_signal_and_ends_with_0(tmp_path: Path):
     """In an empty folder, without a workspace: the address is of 127.0.0.1, and its token lets one reader in."""
     words = [*COMMAND, "studio", "--port", "0", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -90,7 +88,7 @@ def test_the_studio_answers_loopback_until_a_signal_and_ends_with_0(tmp_path: Pa
 
 
 @pytest.mark.services
-def test_a_port_that_is_taken_is_named(shared: Place, typed: Typed) -> None:
+def test_a_port_that_is_taken_is_named(shared: Place, typed: Typed):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = typed("studio", str(shared.adult / "tables.yaml"), "--port", str(port), at=shared.workspace)
@@ -99,9 +97,9 @@ def test_a_port_that_is_taken_is_named(shared: Place, typed: Typed) -> None:
     assert "--port PORT" in said.err
 
 
-def test_a_spec_that_is_not_there_is_named(shared: Place, typed: Typed) -> None:
+def test_a_spec_that_is_not_there_is_named(shared: Place, typed: Typed):
     typed("studio", str(shared.adult / "nothing.yaml"), at=shared.workspace).assert_ended(2, "nothing.yaml")
 
 
-def test_a_workspace_that_is_none_is_refused(typed: Typed, tmp_path: Path) -> None:
+def test_a_workspace_that_is_none_is_refused(typed: Typed, tmp_path: Path):
     typed("studio", "--workspace", str(tmp_path)).assert_ended(2, "sudare init")

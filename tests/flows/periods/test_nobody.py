@@ -1,7 +1,5 @@
 """A release whose `select:` or period keeps nobody: made of noise, like any other (law 3)."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +32,7 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_a_release_of_nobody_is_made_of_noise(tmp_path: Path, name: str) -> None:
+def test_a_release_of_nobody_is_made_of_noise(tmp_path: Path, name: str):
     """It is charged and published; its numbers say no more than their noise."""
     (tmp_path / "visits.odcs.yaml").write_text(CONTRACT)
     (tmp_path / "visits.csv").write_text("ward,day\na,2024-05-06\nb,2024-05-05\n")

@@ -1,7 +1,5 @@
 """Charges of periods: the clock before them, what a period's run may begin from, what Prefect is told of a gate."""
 
-from __future__ import annotations
-
 import os
 from contextlib import closing
 from datetime import date, timedelta
@@ -78,7 +76,7 @@ def _late_rows(place: Periodic) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("becomes", ["changed", "gone"])
-def test_a_charged_period_is_completed_whatever_has_become_of_its_source(place: Periodic, becomes: str) -> None:
+def test_a_charged_period_is_completed_whatever_has_become_of_its_source(place: Periodic, becomes: str):
     """The snapshot that was charged for is taken up; other rows would be another run, charged once more."""
     _charged(place)
     if becomes == "changed":
@@ -90,7 +88,7 @@ def test_a_charged_period_is_completed_whatever_has_become_of_its_source(place: 
     assert (_epsilons(place), _state(place)) == (1, "published")
 
 
-def test_a_second_charge_of_a_period_is_asked_for(place: Periodic) -> None:
+def test_a_second_charge_of_a_period_is_asked_for(place: Periodic):
     """With its snapshot gone and other rows there, the message says what was spent; the rows do not stay."""
     table = _charged(place)
     table.path.unlink()
@@ -110,14 +108,14 @@ def test_a_second_charge_of_a_period_is_asked_for(place: Periodic) -> None:
 
 
 @pytest.mark.long
-def test_the_same_rows_go_on_without_their_snapshot(place: Periodic) -> None:
+def test_the_same_rows_go_on_without_their_snapshot(place: Periodic):
     _charged(place).path.unlink()
     release_plainly(place.spec, place.workspace.root, period=PERIOD)
     assert (_epsilons(place), _state(place)) == (1, "published")
 
 
 @pytest.mark.long
-def test_an_edited_spec_is_a_second_charge_too_and_reads_nothing(place: Periodic) -> None:
+def test_an_edited_spec_is_a_second_charge_too_and_reads_nothing(place: Periodic):
     """The period was paid for under another spec; its snapshot stays, in case that comes back."""
     table, spec = _charged(place), place.spec.read_text()
     place.spec.write_text(spec.replace("simplex", "none"))
@@ -131,7 +129,7 @@ def test_an_edited_spec_is_a_second_charge_too_and_reads_nothing(place: Periodic
 
 
 @pytest.mark.long
-def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(place: Periodic) -> None:
+def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(place: Periodic):
     """The second charge was asked for and published; what the first left is spent, and leads to no third."""
     _charged(place).path.unlink()
     _late_rows(place)
@@ -146,7 +144,7 @@ def test_a_charge_that_came_to_nothing_does_not_keep_a_published_period_open(pla
 
 
 @pytest.mark.long
-def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(place: Periodic) -> None:
+def test_a_correction_that_was_interrupted_goes_on_while_its_snapshot_is_kept(place: Periodic):
     """It is charged already; without the snapshot the period is what was published before."""
     release_plainly(place.spec, place.workspace.root, period=PERIOD)
     _late_rows(place)
@@ -172,7 +170,7 @@ def _break(gate: str) -> None:
 
 
 @pytest.mark.parametrize("gate", ["rows of the period", "delivery", "people", "rows"])
-def test_prefect_is_not_told_which_gate_of_a_period_broke(tmp_path: Path, gate: str) -> None:
+def test_prefect_is_not_told_which_gate_of_a_period_broke(tmp_path: Path, gate: str):
     """All gates read alike; whoever ran the command is told which. Of one release the gate is named, as before."""
     task = as_task(_break, name="ingest")
     run = RunFolder(tmp_path, of_period=True)
@@ -190,7 +188,7 @@ def test_prefect_is_not_told_which_gate_of_a_period_broke(tmp_path: Path, gate: 
 S, C = PeriodState, PeriodChange
 
 
-def test_a_run_begins_where_something_is_missing() -> None:
+def test_a_run_begins_where_something_is_missing():
     """Unasked it does nothing to a period that is published, withdrawn, going on or not over."""
     assert {state for state in S if may_run(state)} == {S.MISSING, S.REFUSED, S.CHARGED}
     assert {state for state in S if may_run(state, supersede=True)} - {state for state in S if may_run(state)} == {
@@ -199,7 +197,7 @@ def test_a_run_begins_where_something_is_missing() -> None:
     }
 
 
-def test_every_state_leads_to_a_publication_and_only_a_run_publishes() -> None:
+def test_every_state_leads_to_a_publication_and_only_a_run_publishes():
     reached = {S.PUBLISHED}
     for _ in S:
         reached |= {before for (before, _), after in TRANSITIONS.items() if after in reached}
@@ -209,15 +207,15 @@ def test_every_state_leads_to_a_publication_and_only_a_run_publishes() -> None:
     assert {change for _, change in TRANSITIONS} == set(C)
 
 
-def test_a_period_that_is_not_over_runs_only_where_that_was_asked_for() -> None:
+def test_a_period_that_is_not_over_runs_only_where_that_was_asked_for():
     assert {change for before, change in TRANSITIONS if before is S.NOT_OVER} == {C.ENDS, C.EARLY}
 
 
-def test_every_state_has_words() -> None:
+def test_every_state_has_words():
     assert set(WORDS) == set(S)
 
 
-def test_a_clock_far_ahead_of_the_journal_has_to_be_confirmed(tmp_path: Path) -> None:
+def test_a_clock_far_ahead_of_the_journal_has_to_be_confirmed(tmp_path: Path):
     """Else one run at 2031 would leave every honest one until then behind. How far is a setting of the workspace."""
     made = Workspace.create(tmp_path / "w")
     now = ["2026-01-01T00:00:00Z"]

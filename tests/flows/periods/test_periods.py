@@ -1,7 +1,5 @@
 """Releases of one period each: the right rows, the right accounts, once, and what is missing and why."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import closing
@@ -64,7 +62,7 @@ def _states(found: list[PeriodStanding]) -> dict[str, str]:
     return {str(each.period): each.state for each in found}
 
 
-def test_each_row_is_of_one_period(place: Periodic) -> None:
+def test_each_row_is_of_one_period(place: Periodic):
     """Periods partition the rows: first and last days are in, unreadable days in none, whatever else the row says."""
     file = place.folder / "visits.csv"
     days = ["2024-03-31", "2024-04-01", "2024-06-30", "2024-06-30", "2024-07-01", "", "soon", "2024-06-31"]
@@ -77,7 +75,7 @@ def test_each_row_is_of_one_period(place: Periodic) -> None:
 
 
 @pytest.mark.long
-def test_a_folder_with_a_day_in_its_paths_is_divided_by_it(tmp_path: Path) -> None:
+def test_a_folder_with_a_day_in_its_paths_is_divided_by_it(tmp_path: Path):
     """A hive partition column tells the day as a text; the rows of a period are those of its folders."""
     import duckdb
 
@@ -95,9 +93,7 @@ def test_a_folder_with_a_day_in_its_paths_is_divided_by_it(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_a_period_is_charged_to_its_own_account_and_published_once(
-    place: Periodic, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_period_is_charged_to_its_account_and_published_once(place: Periodic, capfd: pytest.CaptureFixture[str]):
     """The release of a quarter takes from that quarter alone; another attempt reads nothing and changes nothing."""
     _release(place, "2024Q2")
     assert place.charges() == {"visits-2024-Q2": 1}
@@ -116,7 +112,7 @@ def test_a_period_is_charged_to_its_own_account_and_published_once(
         assert ledger.verify() == []
 
 
-def test_a_withdrawn_period_is_refused_with_what_brings_it_back(place: Periodic) -> None:
+def test_a_withdrawn_period_is_refused_with_what_brings_it_back(place: Periodic):
     _release(place, "2024Q2")
     with closing(place.ledger()) as ledger:
         ledger.withdraw("visits-2024-q2", 1, reason="a ward was mislabelled")
@@ -128,7 +124,7 @@ def test_a_withdrawn_period_is_refused_with_what_brings_it_back(place: Periodic)
 
 
 @pytest.mark.long
-def test_corrected_rows_supersede_their_period_alone(place: Periodic) -> None:
+def test_corrected_rows_supersede_their_period_alone(place: Periodic):
     """Late rows of Q1 make another version of Q1, charged to Q1; Q2 stays as it is."""
     for period in ("2024Q1", "2024Q2"):
         _release(place, period)
@@ -145,14 +141,14 @@ def test_corrected_rows_supersede_their_period_alone(place: Periodic) -> None:
     assert place.charges() == {"visits-2024-Q1": 2, "visits-2024-Q2": 1}
 
 
-def test_days_outside_the_binding_are_refused(place: Periodic) -> None:
+def test_days_outside_the_binding_are_refused(place: Periodic):
     """The source is bound to two years; a quarter beyond them has no people to charge."""
     write_rows(place.folder / "visits.csv", [(2026, 1)])
     with pytest.raises(LedgerRefusal, match="2026-Q1"):
         _rows(place, "2026Q1")
 
 
-def test_a_source_has_one_column_of_days_for_good(place: Periodic) -> None:
+def test_a_source_has_one_column_of_days_for_good(place: Periodic):
     """By two columns one row would be charged twice to accounts that do not know of each other."""
     name, block = str((place.folder / "visits.csv").resolve()), time_block(DAYS)
     with closing(place.ledger()) as ledger:
@@ -170,7 +166,7 @@ def test_a_source_has_one_column_of_days_for_good(place: Periodic) -> None:
         assert ledger.verify() == []
 
 
-def test_a_select_may_not_make_the_days(place: Periodic) -> None:
+def test_a_select_may_not_make_the_days(place: Periodic):
     """A computed day could put a row into a period whose account does not pay for it."""
     select = "SELECT ward, make_date(2024, 1, 1) AS day FROM source"
     place.spec.write_text(SPEC.replace("by: day}", f'by: day, select: "{select}"}}'))
@@ -192,9 +188,7 @@ def test_a_select_may_not_make_the_days(place: Periodic) -> None:
         ("x", "x", None, "the file"),
     ],
 )
-def test_a_spec_that_is_no_pattern_is_refused(
-    place: Periodic, old: str, new: str, period: str | None, field: str
-) -> None:
+def test_a_spec_that_is_no_pattern_is_refused(place: Periodic, old: str, new: str, period: str | None, field: str):
     """Each names the field; none is understood as something near it."""
     place.spec.write_text(SPEC.replace(old, new))
     with pytest.raises(SpecRefused) as refused:
@@ -203,7 +197,7 @@ def test_a_spec_that_is_no_pattern_is_refused(
 
 
 @pytest.mark.parametrize("product", ["tables", "synthetic"])
-def test_a_public_total_of_the_whole_table_is_not_that_of_a_period(place: Periodic, product: str) -> None:
+def test_a_public_total_of_the_whole_table_is_not_that_of_a_period(place: Periodic, product: str):
     """Declared is how many rows the table has; a period's own number would be published, or wrong, by it."""
     contract = place.folder / "visits.odcs.yaml"
     total = "adjacency: replace_one, invariants: [{kind: total, value: 87, reference: yearbook}]"
@@ -218,7 +212,7 @@ def test_a_public_total_of_the_whole_table_is_not_that_of_a_period(place: Period
         read_request(place.spec, None, "2024Q1")
 
 
-def test_a_timestamp_of_a_time_zone_tells_no_days(place: Periodic) -> None:
+def test_a_timestamp_of_a_time_zone_tells_no_days(place: Periodic):
     """Its day depends on where it is read, so one row could be of two periods."""
     import duckdb
 
@@ -232,7 +226,7 @@ def test_a_timestamp_of_a_time_zone_tells_no_days(place: Periodic) -> None:
 
 
 @pytest.mark.long
-def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path) -> None:
+def test_the_same_delivery_for_two_periods_is_refused(tmp_path: Path):
     """A file of Q1 that comes again under the name of Q2 is not charged to Q2."""
     spec = SPEC.replace("{path: visits.csv, by: day}", '{path: "visits-{period}.csv"}')
     place = make_periodic(tmp_path, spec=spec)
@@ -266,7 +260,7 @@ def _copied(folder: Path) -> Periodic:
 
 
 @pytest.mark.long
-def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path) -> None:
+def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path):
     """Rows that were copied and bound to another population are known by their keyed hash: a gate, in the journal."""
     place = _copied(tmp_path)
     _release(place, "2024Q1")
@@ -281,7 +275,7 @@ def test_a_copy_of_released_rows_gives_other_people_no_second_cap(tmp_path: Path
     _release(place, "2024Q2")
 
 
-def test_runs_that_are_charged_go_on_although_their_rows_were_charged_to_other_people(tmp_path: Path) -> None:
+def test_runs_that_are_charged_go_on_although_their_rows_were_charged_to_other_people(tmp_path: Path):
     """Two runs that ask the gate before either is charged: what is charged is resumed."""
     place, asked = _copied(tmp_path), []
     for quarter, account in (("2024Q1", "visits"), ("2024Q2", "others")):
@@ -304,7 +298,7 @@ def test_runs_that_are_charged_go_on_although_their_rows_were_charged_to_other_p
 @pytest.mark.long
 def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
     place: Periodic, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """The public part is the same whether a period was never tried or failed at a gate."""
     _release(place, "2024Q1")
     periods = read_periods("2024Q1..2025Q3", "quarter")
@@ -332,13 +326,13 @@ def test_gaps_tell_what_is_missing_and_keep_facts_about_the_data_apart(
     assert "visits-2025-Q3" in refused["2025-Q3"]
 
 
-def test_a_period_of_which_no_row_is_left_is_released_like_any_other(place: Periodic) -> None:
+def test_a_period_of_which_no_row_is_left_is_released_like_any_other(place: Periodic):
     """Whether somebody is there is for the noise to hide: one release, one charge, a row of counts."""
     _release(place, "2025Q2")
     assert place.charges() == {"visits-2025-Q2": 1}
 
 
-def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path) -> None:
+def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path):
     place = make_periodic(tmp_path / "other")
     words = ["budget", "open", "ward-{period}", "--periods", QUARTERS, "--population", "wards", "--unit", "row"]
     words += ["--epsilon", "1", "--calculus", "pure", "--adjacency", "add_remove", "--json"]
@@ -351,7 +345,7 @@ def test_accounts_are_opened_for_many_periods_at_once(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_version_of_a_period_is_evaluated_against_the_rows_of_that_period(
     place: Periodic, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """Errors are of the period's rows alone; a spec with periods asks for one, and a file has none."""
     _release(place, "2024Q2")
     folder = place.workspace.releases / "visits-2024-q2" / "v1"

@@ -1,7 +1,5 @@
 """When a release is drawn again: each due date once and whatever the rows are, or only when somebody asks."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -139,7 +137,7 @@ def place(tmp_path: Path) -> Plain:
 
 @pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
-def test_each_due_date_is_charged_once_and_makes_a_version_whatever_the_rows_are(place: Plain, changed: bool) -> None:
+def test_each_due_date_is_charged_once_and_makes_a_version_whatever_the_rows_are(place: Plain, changed: bool):
     """Charges, versions and runs are the same for rows that changed and rows that did not: nothing tells which."""
     place.run(due=FIRST)
     if changed:
@@ -157,7 +155,7 @@ def test_each_due_date_is_charged_once_and_makes_a_version_whatever_the_rows_are
 
 
 @pytest.mark.long
-def test_without_a_schedule_the_same_rows_make_no_version(place: Plain) -> None:
+def test_without_a_schedule_the_same_rows_make_no_version(place: Plain):
     """The wrong case: here a version more tells that rows changed, and the record says so."""
     place.says(f"{PLAIN}redraw: on_change\n")
     place.run()
@@ -173,7 +171,7 @@ def test_without_a_schedule_the_same_rows_make_no_version(place: Plain) -> None:
 
 
 @pytest.mark.long
-def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing_twice(place: Plain) -> None:
+def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing_twice(place: Plain):
     """Its rows are other ones by now, and another date has been released meanwhile from a folder of its own."""
     place.charged(FIRST, draw=True)
     drawn = place.drawn(FIRST)
@@ -187,7 +185,7 @@ def test_a_date_that_was_interrupted_goes_on_with_its_snapshot_and_draws_nothing
 
 @pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_date_whose_snapshot_is_gone_is_refused_before_a_row_is_read(place: Plain, changed: bool) -> None:
+def test_a_date_whose_snapshot_is_gone_is_refused_before_a_row_is_read(place: Plain, changed: bool):
     """Whether the rows changed meanwhile makes no difference; another date is free."""
     place.charged(FIRST)
     for snapshot in place.workspace.runs.rglob("snapshot.duckdb"):
@@ -203,9 +201,7 @@ def test_a_date_whose_snapshot_is_gone_is_refused_before_a_row_is_read(place: Pl
 
 @pytest.mark.long
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_date_whose_charge_was_given_back_is_charged_again_whatever_the_rows_are(
-    place: Plain, changed: bool
-) -> None:
+def test_a_date_whose_charge_was_given_back_is_charged_again_whatever_the_rows_are(place: Plain, changed: bool):
     """Nothing was drawn for it. A refusal of other rows would tell that they are others."""
     place.reserved(FIRST)
     [key] = [each.request.run_key for each in place.charges()]
@@ -221,7 +217,7 @@ def test_a_date_whose_charge_was_given_back_is_charged_again_whatever_the_rows_a
         assert ledger.verify(public_key=signer.public_key) == []
 
 
-def test_a_charge_that_was_given_back_is_for_the_same_rows_where_no_date_is_the_key(place: Plain) -> None:
+def test_a_charge_that_was_given_back_is_for_the_same_rows_where_no_date_is_the_key(place: Plain):
     """The wrong case: a key that is made of the rows stands for them, so others under it are refused."""
     place.says(PLAIN)
     place.reserved(None)
@@ -232,7 +228,7 @@ def test_a_charge_that_was_given_back_is_for_the_same_rows_where_no_date_is_the_
             ledger.reserve(replace(charge.request, snapshot_hash="0" * 64))
 
 
-def test_a_date_whose_version_was_withdrawn_is_neither_made_nor_copied_again(place: Plain) -> None:
+def test_a_date_whose_version_was_withdrawn_is_neither_made_nor_copied_again(place: Plain):
     """A schedule that starts it again does not fail: it is told how the version stands."""
     place.says(SCHEDULED.replace("to: releases/", "to: postgresql://nobody/releases"))
     release_plainly(place.spec, place.workspace.root, due=FIRST)
@@ -249,7 +245,7 @@ def test_a_date_whose_version_was_withdrawn_is_neither_made_nor_copied_again(pla
 @pytest.mark.parametrize("later", [False, True])
 def test_a_date_whose_version_is_lost_from_the_store_is_refused_before_a_row_is_read(
     place: Plain, changed: bool, later: bool
-) -> None:
+):
     """Whether the rows changed makes no difference, nor whether a later date superseded the version."""
     place.run(due=FIRST)
     if later:
@@ -266,9 +262,7 @@ def test_a_date_whose_version_is_lost_from_the_store_is_refused_before_a_row_is_
 
 
 @pytest.mark.long
-def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s_key(
-    place: Plain, tmp_path: Path
-) -> None:
+def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s_key(place: Plain, tmp_path: Path):
     """A key with rows in it, or another date, does not pass for a run that does not depend on the rows."""
     place.run(due=FIRST)
     folder, signer = place.folder_of(1), place.workspace.signer()
@@ -281,7 +275,6 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
     assert f"It was due on {FIRST}, and is charged and made whatever the rows are." in definition
     assert not any("new version of a spec" in each for each in told["unprotected.run_time_facts"])
     assert record["replay"]["due"] == told["identity.due"] == FIRST
-
     other = forge(published.copy(tmp_path / "date"), record=lambda value: value["replay"].update(due=NEXT))
     assert broken(other.verify()) == {5}
 
@@ -297,7 +290,7 @@ def test_the_record_says_what_the_guarantee_is_of_and_verify_works_out_the_run_s
 
 
 @pytest.mark.parametrize(("due", "says"), [(None, "--due 20"), ("2026-03-02", "today is 2026-03-01")])
-def test_a_run_by_hand_names_a_date_that_is_reached(place: Plain, due: str | None, says: str) -> None:
+def test_a_run_by_hand_names_a_date_that_is_reached(place: Plain, due: str | None, says: str):
     with pytest.raises(DateMissing, match=says) as refused:
         place.run(due=due)
     assert refused.value.exit_code == 2
@@ -305,18 +298,18 @@ def test_a_run_by_hand_names_a_date_that_is_reached(place: Plain, due: str | Non
 
 
 @pytest.mark.parametrize("due", ["tomorrow", "2026-1-5", "2026-02-30", "20260105"])
-def test_what_is_no_date_is_refused(place: Plain, due: str) -> None:
+def test_what_is_no_date_is_refused(place: Plain, due: str):
     with pytest.raises(SpecRefused, match="a day as YYYY-MM-DD"):
         load_spec(place.spec, due=due)
 
 
-def test_a_date_for_a_spec_that_goes_by_its_rows_is_refused(place: Plain) -> None:
+def test_a_date_for_a_spec_that_goes_by_its_rows_is_refused(place: Plain):
     place.says(PLAIN)
     with pytest.raises(SpecRefused, match="without `redraw: on_schedule`"):
         load_spec(place.spec, due=FIRST)
 
 
-def test_when_a_release_is_drawn_again_is_no_part_of_what_is_computed(place: Plain) -> None:
+def test_when_a_release_is_drawn_again_is_no_part_of_what_is_computed(place: Plain):
     """Writing `redraw: on_change` into a spec that is published makes no other run of it; a schedule is one."""
     place.says(PLAIN)
     digest = load_spec(place.spec).digest
@@ -328,7 +321,7 @@ def test_when_a_release_is_drawn_again_is_no_part_of_what_is_computed(place: Pla
     assert spec.run_digest != load_spec(place.spec, due=NEXT).run_digest
 
 
-def test_the_date_of_a_scheduled_run_is_that_of_its_schedule_in_its_zone(place: Plain) -> None:
+def test_the_date_of_a_scheduled_run_is_that_of_its_schedule_in_its_zone(place: Plain):
     """Of periods and of specs without a schedule there is none: a period has its own."""
     late = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
     assert [due_date(place.spec, late, zone) for zone in (None, "Asia/Tokyo")] == ["2026-01-05", "2026-01-06"]
@@ -339,9 +332,7 @@ def test_the_date_of_a_scheduled_run_is_that_of_its_schedule_in_its_zone(place: 
 
 
 @pytest.mark.long
-def test_a_period_on_a_schedule_is_due_the_day_after_its_last_and_superseded_on_a_date_of_its_own(
-    tmp_path: Path,
-) -> None:
+def test_a_period_on_a_schedule_is_due_the_day_after_its_last_and_superseded_on_a_date_of_its_own(tmp_path: Path):
     """Backfill, watch and queue need name nothing; another version names its date."""
     place = make_periodic(tmp_path, spec=f"{SPEC}redraw: on_schedule\n")
     own, other = "2024-04-01", "2024-06-01"
@@ -363,7 +354,7 @@ def test_a_period_on_a_schedule_is_due_the_day_after_its_last_and_superseded_on_
 
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["rows", "spec", "contract"])
-def test_a_second_version_of_a_release_is_asked_for(place: Plain, what: str) -> None:
+def test_a_second_version_of_a_release_is_asked_for(place: Plain, what: str):
     """Other rows, spec or contract under a name that is taken: nothing is charged until somebody says --supersede."""
     place.says(PLAIN)
     place.run()
@@ -389,7 +380,7 @@ def _deployed(place: Plain, *, cron: str | None = "0 6 * * 1", supersede: bool =
     return check_deployable(place.spec, place.workspace, cron=cron, timezone=None, supersede=supersede)
 
 
-def test_a_schedule_says_when_it_draws_again(place: Plain) -> None:
+def test_a_schedule_says_when_it_draws_again(place: Plain):
     """Without a word its second run would stop and ask nobody; on demand it may be deployed without one."""
     assert "it fits 9 times" in _deployed(place)
     with pytest.raises(SpecRefused, match="several times a day"):
@@ -412,16 +403,14 @@ def test_a_schedule_says_when_it_draws_again(place: Plain) -> None:
         ("account: visits", "account: nobody", LedgerRefusal, "nobody"),
     ],
 )
-def test_what_could_never_run_is_not_deployed(
-    place: Plain, old: str, new: str, error: type[Exception], says: str
-) -> None:
+def test_what_could_never_run_is_not_deployed(place: Plain, old: str, new: str, error: type[Exception], says: str):
     """A contract that is not there, an ε beyond the whole cap, an account that nobody opened."""
     place.says(SCHEDULED.replace(old, new))
     with pytest.raises(error, match=says):
         _deployed(place)
 
 
-def test_a_pattern_is_deployed_before_its_accounts_are_open_and_the_command_says_so(tmp_path: Path) -> None:
+def test_a_pattern_is_deployed_before_its_accounts_are_open_and_the_command_says_so(tmp_path: Path):
     """What no account could ever pay is refused of a pattern as well, where the last period has its account."""
     place = make_periodic(tmp_path)
     told = check_deployable(place.spec, place.workspace, cron="0 6 1 * *", timezone=None, supersede=False)
@@ -433,7 +422,7 @@ def test_a_pattern_is_deployed_before_its_accounts_are_open_and_the_command_says
 
 def test_somebody_at_a_terminal_is_asked_and_nobody_else(
     place: Plain, prefect_home: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """Typed at a pseudo-terminal: no is exit 4 and no charge, yes is a second version; without one it is exit 4."""
     copytree(prefect_home, place.workspace.prefect_home)
     place.says(PLAIN)

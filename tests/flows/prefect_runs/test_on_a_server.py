@@ -3,8 +3,6 @@
 The rows are in a PostgreSQL server that asks for a password, and the password is in a Secret block.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -160,7 +158,7 @@ def _published(ledger: Ledger, release: str) -> list[tuple[int, str]]:
     return [(version.number, version.status) for version in ledger.versions(release)]
 
 
-def test_an_event_makes_a_worker_publish_from_a_database_whose_password_is_in_a_block(running: Running) -> None:
+def test_an_event_makes_a_worker_publish_from_a_database_whose_password_is_in_a_block(running: Running):
     """A wrong password is a failed run that charged nothing; neither password stands in any log, state or file."""
     before = running.states(running.place.spec)  # of a first try of this test, whose server is this one
     held = {"user": "reader", "password": WRONG}
@@ -192,7 +190,7 @@ def test_an_event_makes_a_worker_publish_from_a_database_whose_password_is_in_a_
         assert secret not in journal
 
 
-def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running) -> None:
+def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running):
     """An object in a block is shown by Prefect, so it is refused; a server that refuses us, or is away, is named."""
     place = running.place
     held = json.dumps({"user": "reader", "password": SECRET})
@@ -215,7 +213,7 @@ def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running) -> N
     assert SECRET not in said + refused + away
 
 
-def test_files_that_arrive_are_queued_once_and_published_by_the_worker(running: Running) -> None:
+def test_files_that_arrive_are_queued_once_and_published_by_the_worker(running: Running):
     """`watch --queue` looks, twice; the worker publishes. A deployment that is not there is named."""
     place = running.place
     spec = place.folder / "files.yaml"
@@ -231,7 +229,7 @@ def test_files_that_arrive_are_queued_once_and_published_by_the_worker(running: 
     assert "Nothing has arrived" in running.sudare(*watch)
 
 
-def test_a_worker_lives_through_an_outage_of_prefect_at_the_end_of_a_run(tmp_path: Path, prefect_home: Path) -> None:
+def test_a_worker_lives_through_an_outage_of_prefect_at_the_end_of_a_run(tmp_path: Path, prefect_home: Path):
     """The server goes when the version is there. The worker says so and goes on; the run completes once it is back.
 
     Nothing is charged twice, nothing is a bug, and each run has its line.

@@ -1,7 +1,5 @@
 """Prefect's database of a workspace: whole or not at all, once, and in the background."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess
@@ -18,7 +16,7 @@ from tasks.storage.workspace.settings import Workspace
 pytestmark = pytest.mark.services
 
 
-def test_a_creation_that_is_stopped_leaves_nothing_that_passes_for_finished(tmp_path: Path) -> None:
+def test_a_creation_that_is_stopped_leaves_nothing_that_passes_for_finished(tmp_path: Path):
     """The database stands in its place by one rename; what was begun is gone."""
     home = tmp_path / "prefect"
     imports = "from pathlib import Path; from flows.prefect_runs.server import create_database"
@@ -32,7 +30,7 @@ def test_a_creation_that_is_stopped_leaves_nothing_that_passes_for_finished(tmp_
     assert [each.name for each in home.iterdir()] == ["creation.lock"]
 
 
-def test_a_database_that_is_there_is_left_alone(prefect_home: Path) -> None:
+def test_a_database_that_is_there_is_left_alone(prefect_home: Path):
     """Creating again changes nothing, so that every command may ask for it."""
     before = (prefect_home / "prefect.db").stat().st_mtime_ns
     create_database(prefect_home)
@@ -40,9 +38,7 @@ def test_a_database_that_is_there_is_left_alone(prefect_home: Path) -> None:
     assert (prefect_home / "prefect.db").stat().st_mtime_ns == before
 
 
-def test_a_server_waits_for_a_database_that_another_process_creates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_waits_for_a_database_that_another_process_creates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Both are begun at once; one creates, and the server comes up on what it made."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     made = Workspace.create(tmp_path / "w")
@@ -57,7 +53,7 @@ def test_a_server_waits_for_a_database_that_another_process_creates(
         assert database.execute("select count(*) from alembic_version").fetchone() == (1,)
 
 
-def test_a_creation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_creation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The last line of what Prefect said is in the error, and nothing is left."""
     monkeypatch.setattr(prefect_database, "_CREATION", ("-c", "import sys; sys.exit('no room')"))
     with pytest.raises(PrefectDatabaseFailed, match="no room"):

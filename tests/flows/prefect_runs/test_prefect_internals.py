@@ -1,7 +1,5 @@
 """What is used of Prefect beyond its documented interface: in one module, and as it is in the Prefect installed."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import os
@@ -60,7 +58,7 @@ def uses_of_prefect(source: str) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_one_module_uses_what_prefect_does_not_document() -> None:
+def test_one_module_uses_what_prefect_does_not_document():
     """All other modules import the documented modules of Prefect only, and set none of its private settings."""
     found = {
         f"{path.relative_to(ROOT)}: {name}"
@@ -75,18 +73,18 @@ def test_one_module_uses_what_prefect_does_not_document() -> None:
     assert {*uses_of_prefect(hidden)} - DOCUMENTED == {"prefect.events.worker", "_x", "PREFECT__A"}
 
 
-def test_the_internals_are_those_of_the_prefect_that_is_installed() -> None:
+def test_the_internals_are_those_of_the_prefect_that_is_installed():
     """An upgrade is tried on purpose: the version is named, and pyproject.toml allows no later one."""
     assert version("prefect").rsplit(".", 1)[0] == TESTED_VERSION, ASK
 
 
 @pytest.mark.parametrize(("function", "parameters"), PARAMETERS, ids=lambda value: getattr(value, "__qualname__", ""))
-def test_an_internal_takes_what_it_is_given(function: Callable[..., Any], parameters: set[str]) -> None:
+def test_an_internal_takes_what_it_is_given(function: Callable[..., Any], parameters: set[str]):
     """A parameter that an upgrade renames is found here, not by a run."""
     assert parameters <= set(inspect.signature(function).parameters), ASK
 
 
-def test_the_worker_is_made_by_overriding_methods_that_prefect_has() -> None:
+def test_the_worker_is_made_by_overriding_methods_that_prefect_has():
     """A method that Prefect no longer calls would be overridden in vain."""
     own = {name for name, value in vars(OutlivesOutages).items() if inspect.isfunction(value)} - {"end_unheard"}
     source = inspect.getsource(inspect.getmodule(ProcessWorker.__mro__[1]))  # type: ignore[arg-type]
@@ -95,13 +93,13 @@ def test_the_worker_is_made_by_overriding_methods_that_prefect_has() -> None:
     assert isinstance(inspect.getattr_static(ProcessWorker, "limiter"), property), ASK
 
 
-def test_prefect_gives_up_in_the_words_that_are_waited_for() -> None:
+def test_prefect_gives_up_in_the_words_that_are_waited_for():
     """The worker's end for want of a server is told by its message alone."""
     assert GAVE_UP in inspect.getsource(prefect.utilities.services), ASK
 
 
 @pytest.mark.services
-def test_the_database_that_is_created_is_that_of_prefects_own_command(tmp_path: Path) -> None:
+def test_the_database_that_is_created_is_that_of_prefects_own_command(tmp_path: Path):
     """Tables, columns, keys, indexes and revision are the same, so that later migrations of Prefect's find theirs."""
     own, prefects = tmp_path / "own.db", tmp_path / "prefects.db"
     create_tables(own)

@@ -1,7 +1,5 @@
 """The Prefect server of our own: up when it is needed, behind a password, gone with its parent; or one that runs."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sqlite3
@@ -81,7 +79,7 @@ def _rows(workspace: Workspace, query: str) -> list[tuple[str, ...]]:
 
 def test_a_flow_runs_on_our_own_server_with_its_steps_and_artifact(
     workspace: Workspace, running: PrefectServer, tmp_path: Path
-) -> None:
+):
     """Runs, named steps, states and the artifact are in the workspace's own Prefect database."""
     with running.connected():
         assert small(str(tmp_path)) == 4
@@ -98,7 +96,7 @@ def test_a_flow_runs_on_our_own_server_with_its_steps_and_artifact(
 
 def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
     workspace: Workspace, running: PrefectServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """A library's error may quote a row: neither Prefect's database nor the terminal gets its text."""
     with running.connected(), pytest.raises(UnexpectedError):
         broken(str(tmp_path))
@@ -114,12 +112,12 @@ def test_what_prefect_is_told_of_an_unexpected_error_is_its_type(
     assert "Ganymede" not in told.out + told.err
 
 
-def test_the_server_refuses_who_lacks_its_password(running: PrefectServer) -> None:
+def test_the_server_refuses_who_lacks_its_password(running: PrefectServer):
     """Other users of the machine reach loopback too."""
     assert httpx.post(f"{running.api_url}/flow_runs/filter", json={}).status_code == 401
 
 
-def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: PrefectServer, tmp_path: Path) -> None:
+def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: PrefectServer, tmp_path: Path):
     """With an address configured nothing is started or stopped, and the same flow runs there."""
     elsewhere = Workspace(tmp_path, tmp_path, "sqlite://", "1GB", running.api_url)
     with prefect_server(elsewhere) as used:
@@ -133,7 +131,7 @@ def test_a_running_server_is_used_as_it_is(workspace: Workspace, running: Prefec
 
 
 @pytest.mark.services
-def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_named(tmp_path: Path):
     """The error says which address, and that nothing was begun."""
     url = f"http://127.0.0.1:{port_of_its_own()}/api"
     with (
@@ -147,7 +145,7 @@ def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "when"), [(signal.SIGKILL, "starting"), (signal.SIGINT, "starting"), (signal.SIGKILL, "up")]
 )
-def test_no_server_outlives_its_parent(workspace: Workspace, how: signal.Signals, when: str) -> None:
+def test_no_server_outlives_its_parent(workspace: Workspace, how: signal.Signals, when: str):
     """However the parent ends, in whatever state the server is, it ends too."""
     command = [sys.executable, "-c", START_AND_WAIT, str(workspace.root), when]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
@@ -161,7 +159,7 @@ def test_no_server_outlives_its_parent(workspace: Workspace, how: signal.Signals
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Path, prefect_home: Path) -> None:
+def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Path, prefect_home: Path):
     """A broken database ends the start; the error says where the server's own words are."""
     broken_workspace = Workspace.create(tmp_path)
     shutil.copytree(prefect_home, broken_workspace.prefect_home)
@@ -170,6 +168,6 @@ def test_a_server_that_cannot_start_is_an_error_that_names_its_log(tmp_path: Pat
         started.wait()
 
 
-def test_holding_the_run_is_what_a_step_needs(tmp_path: Path) -> None:
+def test_holding_the_run_is_what_a_step_needs(tmp_path: Path):
     """The plain function of a step runs without Prefect."""
     assert double.fn(RunFolder(tmp_path), 3) == 6

@@ -1,7 +1,5 @@
 """What schedules rest on: which period is due, which runs were lost, what has arrived."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -54,7 +52,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Perio
     ("length", "period"),
     [("day", "2025-05-04"), ("week", "2025-W18"), ("month", "2025-04"), ("quarter", "2025-Q1"), ("year", "2024")],
 )
-def test_the_last_period_that_is_over_is_due(tmp_path: Path, length: str, period: str) -> None:
+def test_the_last_period_that_is_over_is_due(tmp_path: Path, length: str, period: str):
     """On the first day of a period the one before is due, and still is on its last."""
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC.replace("period: quarter", f"period: {length}"))
@@ -65,7 +63,7 @@ def test_the_last_period_that_is_over_is_due(tmp_path: Path, length: str, period
         assert due_period(spec, datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)) == period
 
 
-def test_the_day_is_that_of_the_time_zone(tmp_path: Path) -> None:
+def test_the_day_is_that_of_the_time_zone(tmp_path: Path):
     """At six in the morning in Tokyo a quarter is over that goes on in UTC; in New York it is the other way round."""
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)
@@ -76,7 +74,7 @@ def test_the_day_is_that_of_the_time_zone(tmp_path: Path) -> None:
     assert abs(today() - datetime.now(UTC).date()) <= timedelta(days=1)
 
 
-def test_a_period_that_is_not_over_is_not_released(place: Periodic, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_period_that_is_not_over_is_not_released(place: Periodic, capfd: pytest.CaptureFixture[str]):
     """Its later rows would cost a second charge; the message says when it ends. A day later it may be."""
     request = read_request(place.spec, place.workspace, "2025Q1")
     with pytest.raises(PeriodNotOver, match="whose last day is 2025-03-31; today is 2025-03-31"):
@@ -99,7 +97,7 @@ def _run(kind: StateType, *, age: float, attempts: int = 1) -> FlowRun:
     return FlowRun(id=uuid4(), flow_id=uuid4(), state=state, run_count=attempts)
 
 
-def test_a_run_is_lost_when_its_process_died_or_never_came(tmp_path: Path) -> None:
+def test_a_run_is_lost_when_its_process_died_or_never_came(tmp_path: Path):
     """A living one never is, whatever Prefect holds it for; a crashed one is at once; others after the grace."""
     running, crashed = _run(StateType.RUNNING, age=5), _run(StateType.CRASHED, age=5)
     late, tired = _run(StateType.PENDING, age=61), _run(StateType.CRASHED, age=5, attempts=MOST_ATTEMPTS)
@@ -111,7 +109,7 @@ def test_a_run_is_lost_when_its_process_died_or_never_came(tmp_path: Path) -> No
 
 
 @pytest.mark.services
-def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Path):
     """The kernel lets go of the lock when the process is killed."""
     with alive(tmp_path, "ends"):
         assert sign_of_life(tmp_path, "ends") == "lives"
@@ -130,7 +128,7 @@ def test_a_killed_process_leaves_a_sign_and_one_that_ends_does_not(tmp_path: Pat
         assert (first, second) == (True, False)
 
 
-def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attempt(place: Periodic) -> None:
+def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attempt(place: Periodic):
     """Not while it is written, not again after an attempt on the same file, and again once it was written."""
     file, periods = place.folder / "visits.csv", read_periods("2024Q1..2025Q3", "quarter")
 
@@ -158,7 +156,7 @@ def test_a_period_arrives_when_its_file_is_at_rest_and_newer_than_the_last_attem
     file.with_suffix(".away").rename(file)
 
 
-def test_the_key_of_an_arrival_tells_nobody_when_files_were_written(place: Periodic) -> None:
+def test_the_key_of_an_arrival_tells_nobody_when_files_were_written(place: Periodic):
     """Prefect keeps it. One arrival has one key, other times have others; without the secret none can be tried."""
     file, secret = place.folder / "visits.csv", place.workspace.keys / "snapshot.key"
 
@@ -178,7 +176,7 @@ def test_the_key_of_an_arrival_tells_nobody_when_files_were_written(place: Perio
     assert all(re.fullmatch(r"visits-2024-q1: [0-9a-f]{64}", each) for each in (first, later, elsewhere))
 
 
-def test_a_table_of_a_server_is_not_watched(place: Periodic, tmp_path: Path) -> None:
+def test_a_table_of_a_server_is_not_watched(place: Periodic, tmp_path: Path):
     """Nothing tells that somebody wrote to it; the remedy is a schedule or an event."""
     shutil.copy(place.folder / "visits.odcs.yaml", tmp_path)
     spec = tmp_path / "visits.yaml"
@@ -189,7 +187,7 @@ def test_a_table_of_a_server_is_not_watched(place: Periodic, tmp_path: Path) -> 
     assert "--on-event" in str(refused.value)
 
 
-def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: pytest.CaptureFixture[str]) -> None:
+def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: pytest.CaptureFixture[str]):
     """Both are refused as bad input, with what to do; nothing is started."""
     at = ("--workspace", str(place.workspace.root))
     assert execute(["deploy", str(place.spec), "--cron", "0 6 31 2 *", *at]) == 2
@@ -200,7 +198,7 @@ def test_deploying_needs_a_server_and_a_cron_that_comes(place: Periodic, capfd: 
 
 def test_deploying_again_keeps_what_it_does_not_name(
     place: Periodic, served: PrefectServer, capfd: pytest.CaptureFixture[str]
-) -> None:
+):
     """The manual's two commands: `--cron` and then `--backfill` leave the schedule, and what changes is said."""
     at = ("--name", "kept", "--workspace", str(place.workspace.root), "--json")
 
@@ -224,11 +222,11 @@ def test_deploying_again_keeps_what_it_does_not_name(
     assert (gone["cron"], len(gone["changes"])) == (None, 3)
 
 
-def test_queues_are_named_after_accounts() -> None:
+def test_queues_are_named_after_accounts():
     assert queue_of("visits/2024 Q1") == "account-visits-2024-Q1"
 
 
-def test_a_worker_says_in_a_line_how_a_run_ended(tmp_path: Path) -> None:
+def test_a_worker_says_in_a_line_how_a_run_ended(tmp_path: Path):
     """With its version and exit code, where the run noted them; an end that nobody noted is said as well."""
     assert take_end(tmp_path, "run") is None
     note_end(tmp_path / "live", "run", "visits v3 is published", 0)
@@ -240,7 +238,7 @@ def test_a_worker_says_in_a_line_how_a_run_ended(tmp_path: Path) -> None:
     assert "ended with -9 before it could say why" in how_it_ended("visits", None, -9)
 
 
-def test_an_outage_is_told_from_an_error() -> None:
+def test_an_outage_is_told_from_an_error():
     """Of a group all must be of the server; a refusal of the server, and any error of ours, are none."""
     away = httpx.ConnectError("refused")
     asked = httpx.Request("GET", "http://127.0.0.1/api")
@@ -250,7 +248,7 @@ def test_an_outage_is_told_from_an_error() -> None:
     assert not any(map(is_outage, (refused, RuntimeError("other"), ExceptionGroup("both", [away, KeyError()]))))
 
 
-def test_a_worker_starts_no_run_whose_process_it_still_has() -> None:
+def test_a_worker_starts_no_run_whose_process_it_still_has():
     """One that is put back while its process is telling Prefect its end waits; Prefect's worker would die of it."""
     first, second = uuid4(), uuid4()
     asked = [SimpleNamespace(flow_run=SimpleNamespace(id=each)) for each in (first, second)]

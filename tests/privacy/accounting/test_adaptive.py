@@ -6,8 +6,6 @@ the whole stays below 1e-5 whatever is chosen; when the second charge may fit at
 outcome makes attractive, it does not.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache
@@ -43,16 +41,14 @@ events = st.one_of(
 
 
 @given(events, st.sampled_from([1.01, 1.5, 2.0, 7.0, 33.0, 1000.0]))
-def test_an_events_share_of_a_zcdp_budget_is_a_bound_on_its_curve_at_every_order(
-    event: PrivacyEvent, order: float
-) -> None:
+def test_an_events_share_of_a_zcdp_budget_is_a_bound_on_its_curve_at_every_order(event: PrivacyEvent, order: float):
     """What makes the sum of shares a filter: D_order(event) <= order * share."""
     assert renyi(event, order) <= order * float(share(RHO, event)) * (1 + 1e-9) + 1e-14
 
 
 @pytest.mark.long
 @given(st.lists(events, max_size=6), st.sampled_from([RHO, EPSILON, ZeroConcentrated(Fraction(30))]))
-def test_the_auditor_computes_the_same_shares(drawn: list[PrivacyEvent], budget: PrivacyEvent) -> None:
+def test_the_auditor_computes_the_same_shares(drawn: list[PrivacyEvent], budget: PrivacyEvent):
     """Two derivations: the ledger's sum of shares is over the limit exactly where the auditor finds something."""
     assert isinstance(budget, ZeroConcentrated | Pure)
     try:
@@ -63,7 +59,7 @@ def test_the_auditor_computes_the_same_shares(drawn: list[PrivacyEvent], budget:
     assert bool(findings) == over
 
 
-def test_shares_are_those_of_the_textbook() -> None:
+def test_shares_are_those_of_the_textbook():
     assert share(RHO, DiscreteGaussian(Fraction(2), (1, 1))) == Fraction(1, 2)
     assert share(RHO, ExponentialMechanism(Fraction(2))) == Fraction(1, 2)
     assert share(RHO, DiscreteLaplace(Fraction(1, 2), (2,))) == Fraction(1, 2)
@@ -71,7 +67,7 @@ def test_shares_are_those_of_the_textbook() -> None:
     assert share(EPSILON, DiscreteLaplace(Fraction(1, 2), (1, 1))) == 1
 
 
-def test_noise_without_a_finite_share_is_refused_by_name() -> None:
+def test_noise_without_a_finite_share_is_refused_by_name():
     with pytest.raises(UnsupportedEvent, match="discrete_gaussian takes no share of a pure budget"):
         share(EPSILON, DiscreteGaussian(Fraction(2), (1,)))
     sampled = PoissonSampledGaussian(Fraction(1), Fraction(1, 2), 3)
@@ -79,7 +75,7 @@ def test_noise_without_a_finite_share_is_refused_by_name() -> None:
         share(RHO, sampled)
 
 
-def test_a_plan_has_one_budget_at_most_and_planned_draws_take_nothing_from_it() -> None:
+def test_a_plan_has_one_budget_at_most_and_planned_draws_take_nothing_from_it():
     planned = DiscreteGaussian(Fraction(2), (1,))
     assert budget_of([planned]) is None
     assert budget_of([planned, RHO]) == RHO
@@ -89,7 +85,7 @@ def test_a_plan_has_one_budget_at_most_and_planned_draws_take_nothing_from_it() 
     assert unplanned([planned, RHO], [planned, chosen, planned]) == [chosen, planned]
 
 
-def test_the_auditor_counts_what_comes_after_the_planned_draws() -> None:
+def test_the_auditor_counts_what_comes_after_the_planned_draws():
     planned = DiscreteGaussian(Fraction(1), (1,)).to_json()
     charge = [planned, RHO.to_json()]
     assert check_budget(charge, [planned, planned], where="x") == []
@@ -153,11 +149,11 @@ def delta_of_the_whole(orders: tuple[float, ...]) -> float:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_one_fixed_order_holds_the_cap_against_an_adaptive_choice(order: float) -> None:
+def test_one_fixed_order_holds_the_cap_against_an_adaptive_choice(order: float):
     """At either order alone the true delta stays below the cap's, though not far below: the attack is strong."""
     assert 0.9 * DELTA <= delta_of_the_whole((order,)) <= DELTA
 
 
-def test_any_order_that_still_fits_breaks_the_cap() -> None:
+def test_any_order_that_still_fits_breaks_the_cap():
     """Choosing the order by the outcome reaches a true delta of 1.87e-5 under a cap of 1e-5."""
     assert 1.87 * DELTA <= delta_of_the_whole(ORDERS) <= 1.88 * DELTA

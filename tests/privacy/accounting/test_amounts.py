@@ -1,7 +1,5 @@
 """Amounts: exact integers, rounded against the spender, and nothing that is not an amount."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -59,7 +57,7 @@ probabilities = st.fractions(min_value=0, max_value=Fraction(10**18 - 1, 10**18)
 
 @pytest.mark.parametrize("value", [*NOT_AMOUNTS, 0, 0.0, Decimal("-0"), Fraction(0)], ids=shown)
 @pytest.mark.parametrize("function", [loss_up, budget_down])
-def test_what_is_not_a_positive_finite_number_is_refused(function: object, value: object) -> None:
+def test_what_is_not_a_positive_finite_number_is_refused(function: object, value: object):
     """Losses and budgets refuse zero, negative, NaN, infinite, too large, boolean and text, by name and limit."""
     with pytest.raises(AmountRefused, match=r"(loss|budget) is .*; allowed: a finite number > 0 and <= 1000000"):
         function(value)  # type: ignore[operator]
@@ -67,13 +65,13 @@ def test_what_is_not_a_positive_finite_number_is_refused(function: object, value
 
 @pytest.mark.parametrize("value", [*NOT_AMOUNTS, 1, 1.0, Decimal(1), Fraction(3, 2)], ids=shown)
 @pytest.mark.parametrize("function", [delta_up, delta_down])
-def test_a_delta_outside_of_zero_to_one_is_refused(function: object, value: object) -> None:
+def test_a_delta_outside_of_zero_to_one_is_refused(function: object, value: object):
     """Delta refuses everything but a finite number in [0, 1)."""
     with pytest.raises(AmountRefused, match=r"delta is .*; allowed: "):
         function(value)  # type: ignore[operator]
 
 
-def test_a_delta_that_rounds_up_to_one_is_refused() -> None:
+def test_a_delta_that_rounds_up_to_one_is_refused():
     """1 - 10^-20 is below one but not in whole units."""
     almost = 1 - Fraction(1, 10**20)
     with pytest.raises(AmountRefused):
@@ -81,19 +79,19 @@ def test_a_delta_that_rounds_up_to_one_is_refused() -> None:
     assert delta_down(almost) == ATTO - 1
 
 
-def test_zero_is_a_delta() -> None:
+def test_zero_is_a_delta():
     """Delta may be zero; zero stays zero in both directions."""
     assert delta_up(0) == delta_down(0) == delta_up(0.0) == delta_down(Decimal(0)) == 0
 
 
-def test_a_budget_below_one_unit_is_refused() -> None:
+def test_a_budget_below_one_unit_is_refused():
     """What rounds down to nothing is no budget."""
     with pytest.raises(AmountRefused, match="at least 1e-12"):
         budget_down(Decimal("9e-13"))
     assert loss_up(Decimal("9e-13")) == 1
 
 
-def test_a_decimal_keeps_the_digits_that_were_written() -> None:
+def test_a_decimal_keeps_the_digits_that_were_written():
     """A Decimal is the written number; a float is a computed one and is moved off its last rounding."""
     assert loss_up(Decimal("0.1")) == budget_down(Decimal("0.1")) == PICO // 10
     assert loss_up(0.1) == PICO // 10 + 1
@@ -102,7 +100,7 @@ def test_a_decimal_keeps_the_digits_that_were_written() -> None:
 
 @settings(deadline=None)
 @given(positive)
-def test_losses_go_up_and_budgets_down_by_less_than_a_unit(value: Fraction) -> None:
+def test_losses_go_up_and_budgets_down_by_less_than_a_unit(value: Fraction):
     """budget_down(x) <= x <= loss_up(x), each within one unit, and never negative."""
     assert 0 <= value * PICO - budget_down(value) < 1
     assert 0 <= loss_up(value) - value * PICO < 1
@@ -110,7 +108,7 @@ def test_losses_go_up_and_budgets_down_by_less_than_a_unit(value: Fraction) -> N
 
 @settings(deadline=None)
 @given(st.floats(min_value=1e-11, max_value=LARGEST))
-def test_a_float_is_rounded_past_its_neighbours(value: float) -> None:
+def test_a_float_is_rounded_past_its_neighbours(value: float):
     """A float stands for anything up to its neighbours; both directions pass them."""
     assert loss_up(value) >= Fraction(min(math.nextafter(value, math.inf), LARGEST)) * PICO
     assert budget_down(value) <= Fraction(math.nextafter(value, 0)) * PICO
@@ -118,7 +116,7 @@ def test_a_float_is_rounded_past_its_neighbours(value: float) -> None:
 
 @settings(deadline=None)
 @given(positive, positive)
-def test_rounding_is_monotone_and_adding_is_safe(one: Fraction, other: Fraction) -> None:
+def test_rounding_is_monotone_and_adding_is_safe(one: Fraction, other: Fraction):
     """More is never less after rounding; parts rounded up cover the whole, parts rounded down fit into it."""
     less, more = sorted((one, other))
     assert loss_up(less) <= loss_up(more)
@@ -130,7 +128,7 @@ def test_rounding_is_monotone_and_adding_is_safe(one: Fraction, other: Fraction)
 
 @settings(deadline=None)
 @given(probabilities)
-def test_deltas_go_their_way_by_less_than_a_unit(value: Fraction) -> None:
+def test_deltas_go_their_way_by_less_than_a_unit(value: Fraction):
     """delta_down(x) <= x <= delta_up(x), each within one unit."""
     assert 0 <= value * ATTO - delta_down(value) < 1
     assert 0 <= delta_up(value) - value * ATTO < 1
@@ -147,28 +145,28 @@ def test_deltas_go_their_way_by_less_than_a_unit(value: Fraction) -> None:
         (-5 * 10**11, "-0.5"),
     ],
 )
-def test_units_are_written_as_plain_decimals(units: int, text: str) -> None:
+def test_units_are_written_as_plain_decimals(units: int, text: str):
     """The text has no exponent and no trailing zeros."""
     assert pico_to_text(units) == text
 
 
 @settings(deadline=None)
 @given(st.integers(min_value=-(10**19), max_value=10**19))
-def test_the_text_of_an_amount_is_exact(units: int) -> None:
+def test_the_text_of_an_amount_is_exact(units: int):
     """Reading the text back gives the same number."""
     assert Decimal(pico_to_text(units)) * PICO == units
 
 
 @settings(deadline=None)
 @given(st.integers(min_value=0, max_value=ATTO - 1))
-def test_the_text_of_a_delta_is_exact(units: int) -> None:
+def test_the_text_of_a_delta_is_exact(units: int):
     """Reading the text back gives the same number."""
     assert Fraction(Decimal(atto_to_text(units))) * ATTO == units
 
 
 @settings(deadline=None)
 @given(st.integers(min_value=0, max_value=ATTO - 1))
-def test_a_delta_for_people_is_the_same_number_with_one_digit_before_the_point(units: int) -> None:
+def test_a_delta_for_people_is_the_same_number_with_one_digit_before_the_point(units: int):
     """The label said 2106e-11."""
     assert power_text("2106e-11") == "2.106e-8"
     told = power_text(atto_to_text(units))
@@ -176,13 +174,13 @@ def test_a_delta_for_people_is_the_same_number_with_one_digit_before_the_point(u
     assert "e" not in told or told[1:2] in (".", "e")
 
 
-def test_a_round_delta_reads_as_people_write_it() -> None:
+def test_a_round_delta_reads_as_people_write_it():
     """1e-9 is shown as 1e-9."""
     assert [atto_to_text(units) for units in (10**9, 25 * 10**10, 0, 1)] == ["1e-9", "25e-8", "0", "1e-18"]
 
 
 @given(st.integers(0, 10**18), st.integers(1, 10**18))
-def test_a_share_is_rounded_against_the_spender_by_less_than_a_hundredth_of_itself(part: int, whole: int) -> None:
+def test_a_share_is_rounded_against_the_spender_by_less_than_a_hundredth_of_itself(part: int, whole: int):
     """What is lost is never shown smaller and what is left never larger; both ends of a cap are whole."""
     lost, left = (Decimal(percent_text(part, whole, up=up).removesuffix(" %")) for up in (True, False))
     assert left * whole <= 100 * part <= lost * whole

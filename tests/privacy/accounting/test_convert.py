@@ -1,7 +1,5 @@
 """Curves to (ε, δ), and compositions: by second computations, and as dp_accounting's accountants have them."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -57,7 +55,7 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
 
 @settings(deadline=None)
 @given(orders, losses, deltas)
-def test_the_conversion_is_the_published_formula_rounded_up(order: float, loss: float, delta: Fraction) -> None:
+def test_the_conversion_is_the_published_formula_rounded_up(order: float, loss: float, delta: Fraction):
     """Proposition 12 of Canonne, Kamath and Steinke, never negative, above the plain float by less than 10^-9."""
     plain = loss + math.log((order - 1) / order) - (math.log(delta) + math.log(order)) / (order - 1)
     epsilon = epsilon_at(order, loss, delta)
@@ -68,16 +66,14 @@ def test_the_conversion_is_the_published_formula_rounded_up(order: float, loss: 
 
 @settings(deadline=None)
 @given(orders, losses, st.floats(min_value=1, max_value=10), deltas)
-def test_epsilon_grows_with_the_loss_and_falls_with_delta(
-    order: float, loss: float, factor: float, delta: Fraction
-) -> None:
+def test_epsilon_grows_with_the_loss_and_falls_with_delta(order: float, loss: float, factor: float, delta: Fraction):
     """A larger loss never converts to less; a larger delta never to more, up to the margins."""
     epsilon = epsilon_at(order, loss, delta)
     assert epsilon_at(order, loss * factor, delta) >= epsilon
     assert epsilon_at(order, loss, delta / 2) * (1 + 1e-10) + 1e-10 >= epsilon
 
 
-def test_delta_zero_is_infinite_unless_nothing_was_lost() -> None:
+def test_delta_zero_is_infinite_unless_nothing_was_lost():
     """A Rényi loss alone says nothing at delta zero."""
     assert epsilon_at(8.0, 0.1, 0) == math.inf
     assert epsilon_at(8.0, 0.0, 0) == 0
@@ -85,7 +81,7 @@ def test_delta_zero_is_infinite_unless_nothing_was_lost() -> None:
 
 
 @pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, math.inf, True])
-def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
+def test_a_delta_that_is_none_is_refused(delta: Any):
     """Everywhere the same amounts are refused."""
     with pytest.raises(AmountRefused):
         epsilon_at(2.0, 1.0, delta)
@@ -97,7 +93,7 @@ def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 1e309, True])
-def test_an_epsilon_that_is_none_is_refused(epsilon: Any) -> None:
+def test_an_epsilon_that_is_none_is_refused(epsilon: Any):
     """Everywhere the same amounts are refused."""
     for function in (rho_for, best_order):
         with pytest.raises(AmountRefused):
@@ -107,7 +103,7 @@ def test_an_epsilon_that_is_none_is_refused(epsilon: Any) -> None:
 @pytest.mark.parametrize("step", [Fraction(1, 50), Fraction(1, 3), Fraction(2)])
 @pytest.mark.parametrize("count", [1, 7, 60])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-def test_the_best_epsilon_covers_exact_randomized_response(step: Fraction, count: int, delta: float) -> None:
+def test_the_best_epsilon_covers_exact_randomized_response(step: Fraction, count: int, delta: float):
     """The true delta at the claimed epsilon is at most delta; the claim is at most the pure sum."""
     for event in (Pure(step), DiscreteLaplace(step, (1,))):
         epsilon, _ = best_epsilon([event] * count, delta)
@@ -117,7 +113,7 @@ def test_the_best_epsilon_covers_exact_randomized_response(step: Fraction, count
 
 @pytest.mark.parametrize("noise_multiplier", [0.5, 2.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-def test_the_best_epsilon_covers_the_exact_gaussian(noise_multiplier: float, delta: float) -> None:
+def test_the_best_epsilon_covers_the_exact_gaussian(noise_multiplier: float, delta: float):
     """Gaussian: the true delta at the claimed epsilon is at most delta, and within two orders of magnitude of it."""
     event = ZeroConcentrated(1 / (2 * Fraction(noise_multiplier) ** 2))
     epsilon, order = best_epsilon([event], delta)
@@ -134,7 +130,7 @@ def test_the_best_epsilon_covers_the_exact_gaussian(noise_multiplier: float, del
 )
 def test_the_best_epsilon_is_the_least_of_many_orders(
     steps: list[Fraction], variances: list[Fraction], delta: Fraction
-) -> None:
+):
     """No order of a fine grid, and no pure sum, converts to less by more than 10^-9; the events' order is nothing."""
     events = [
         *(DiscreteLaplace(step, (1,)) for step in steps),
@@ -150,7 +146,7 @@ def test_the_best_epsilon_is_the_least_of_many_orders(
         assert epsilon <= at_order * (1 + 1e-9) + 1e-12
 
 
-def test_at_delta_zero_only_pure_losses_count() -> None:
+def test_at_delta_zero_only_pure_losses_count():
     """Delta zero: the pure sum, rounded up to a double; infinite with a Gaussian in the list."""
     third = Pure(Fraction(1, 3))
     epsilon, order = best_epsilon([third, third], 0)
@@ -162,7 +158,7 @@ def test_at_delta_zero_only_pure_losses_count() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(epsilons, st.integers(min_value=3, max_value=15))
-def test_rho_is_what_fits_and_nearly_all_of_it(epsilon: Any, digits: int) -> None:
+def test_rho_is_what_fits_and_nearly_all_of_it(epsilon: Any, digits: int):
     """rho converts to at most epsilon; a relative 10^-5 more, and one unit, does not."""
     delta = Fraction(1, 10**digits)
     rho = rho_for(epsilon, delta)
@@ -172,7 +168,7 @@ def test_rho_is_what_fits_and_nearly_all_of_it(epsilon: Any, digits: int) -> Non
     assert Fraction(best_epsilon([ZeroConcentrated(more)], delta)[0]) > Fraction(epsilon)
 
 
-def test_a_rho_below_one_unit_is_refused() -> None:
+def test_a_rho_below_one_unit_is_refused():
     """An epsilon too small for its delta buys nothing."""
     with pytest.raises(AmountRefused, match=r"rho of 1e-12|some loss to fit"):
         rho_for(Fraction(1, 10**7), Fraction(1, 10**18))
@@ -180,7 +176,7 @@ def test_a_rho_below_one_unit_is_refused() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(epsilons, st.integers(min_value=3, max_value=15))
-def test_the_best_order_is_short_and_gives_up_next_to_nothing(epsilon: Any, digits: int) -> None:
+def test_the_best_order_is_short_and_gives_up_next_to_nothing(epsilon: Any, digits: int):
     """The denominator is a power of two, and no order of a fine grid fits a relative 10^-5 more Gaussian loss."""
     delta = Fraction(1, 10**digits)
     order = best_order(epsilon, delta)
@@ -235,7 +231,7 @@ def to_dp_event(event: ComposableEvent) -> DpEvent:
         SelfComposed(Composed((Gaussian(TWO), STEP)), 3),
     ],
 )
-def test_the_library_s_renyi_accountant_agrees_at_whole_orders(event: ComposableEvent) -> None:
+def test_the_library_s_renyi_accountant_agrees_at_whole_orders(event: ComposableEvent):
     """Within 1e-9; of one step fewer it would not be."""
     accountant = RdpAccountant(ORDERS)
     accountant.compose(to_dp_event(event))
@@ -247,14 +243,14 @@ def test_the_library_s_renyi_accountant_agrees_at_whole_orders(event: Composable
 @pytest.mark.parametrize(
     "event", [Pure(TENTH), DiscreteLaplace(TENTH, (1, 1)), PoissonSampledGaussian(TWO, TENTH, 20), Gaussian(TWO)]
 )
-def test_the_library_s_loss_distributions_agree_with_ours_of_it(event: ComposableEvent) -> None:
+def test_the_library_s_loss_distributions_agree_with_ours_of_it(event: ComposableEvent):
     """Its own accountant of the event, against our second accountant of the books' event: within 1 %."""
     accountant = PLDAccountant()
     accountant.compose(to_dp_event(SelfComposed(event, 5)))
     assert pld_epsilon([event] * 5, 1e-6) == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-2)  # type: ignore[list-item]
 
 
-def test_an_event_of_the_books_costs_what_its_composition_does() -> None:
+def test_an_event_of_the_books_costs_what_its_composition_does():
     for event in (PoissonSampledGaussian(TWO, TENTH, 50), DiscreteLaplaceVector(Fraction(1, 7), 3, 40)):
         made = composition(event)
         assert isinstance(made, SelfComposed)
@@ -264,7 +260,7 @@ def test_an_event_of_the_books_costs_what_its_composition_does() -> None:
     assert composition(Pure(TENTH)) == Pure(TENTH)
 
 
-def test_compositions_that_are_none_are_refused() -> None:
+def test_compositions_that_are_none_are_refused():
     for count in (0, True, 1.5):
         with pytest.raises(AmountRefused):
             SelfComposed(STEP, count)  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """Curves of events, the exponential mechanism's too: against two-point pairs, in 80 digits, and themselves."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator
@@ -65,7 +63,7 @@ def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ..
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("inverse_scale", INVERSE_SCALES)
 @pytest.mark.parametrize("move", [1, 2, 5, 8])
-def test_the_laplace_curve_is_the_sum_over_the_support(inverse_scale: Fraction, move: int, order: float) -> None:
+def test_the_laplace_curve_is_the_sum_over_the_support(inverse_scale: Fraction, move: int, order: float):
     """The closed form is an upper bound of the sum and exact up to its stated margin."""
     exact = summed(inverse_scale, move, order)
     bound = renyi(laplace(inverse_scale, move), order)
@@ -76,7 +74,7 @@ def test_the_laplace_curve_is_the_sum_over_the_support(inverse_scale: Fraction, 
 @given(
     st.floats(min_value=-12, max_value=3), st.sampled_from([1, 1, 2, 3, 8, 40]), st.floats(min_value=-3, max_value=6)
 )
-def test_the_laplace_curve_loses_no_digits_at_any_scale(log_scale: float, move: int, log_order: float) -> None:
+def test_the_laplace_curve_loses_no_digits_at_any_scale(log_scale: float, move: int, log_order: float):
     """From t = 1e-12 to 1e3 and order 1.001 to a million: no overflow, no cancellation, never below the exact one."""
     inverse_scale, order = Fraction(10**log_scale), 1 + 10**log_order
     bound = renyi(laplace(inverse_scale, move), order)
@@ -87,7 +85,7 @@ def test_the_laplace_curve_loses_no_digits_at_any_scale(log_scale: float, move: 
 
 @pytest.mark.parametrize(("log_scale", "move"), [(-15, 10**9), (6, 10**9), (-15, 1), (6, 1), (-9, 5_000)])
 @pytest.mark.parametrize("order", [1.001, 1e6])
-def test_the_curve_is_finite_at_the_ends_of_every_range(log_scale: int, move: int, order: float) -> None:
+def test_the_curve_is_finite_at_the_ends_of_every_range(log_scale: int, move: int, order: float):
     """The extreme events that validation admits have a finite bound, not above the pure loss and its margin."""
     event = laplace(Fraction(10) ** log_scale, move)
     pure = pure_loss(event)
@@ -97,7 +95,7 @@ def test_the_curve_is_finite_at_the_ends_of_every_range(log_scale: int, move: in
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("inverse_scale", INVERSE_SCALES)
-def test_a_laplace_move_of_one_is_randomized_response(inverse_scale: Fraction, order: float) -> None:
+def test_a_laplace_move_of_one_is_randomized_response(inverse_scale: Fraction, order: float):
     """At sensitivity one the event costs what the worst pure step costs, computed from its two points."""
     epsilon = float(inverse_scale)
     truth, lie = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
@@ -108,7 +106,7 @@ def test_a_laplace_move_of_one_is_randomized_response(inverse_scale: Fraction, o
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("inverse_scale", INVERSE_SCALES)
-def test_the_continuous_curve_undercounts_the_discrete_noise(inverse_scale: Fraction, order: float) -> None:
+def test_the_continuous_curve_undercounts_the_discrete_noise(inverse_scale: Fraction, order: float):
     """At sensitivity one the continuous Laplace's curve is below the exact one: it may not be used for counts."""
     t = float(inverse_scale)
     mixed = order * math.exp((order - 1) * t) + (order - 1) * math.exp(-order * t)
@@ -118,7 +116,7 @@ def test_the_continuous_curve_undercounts_the_discrete_noise(inverse_scale: Frac
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("inverse_scale", INVERSE_SCALES)
-def test_the_concentrated_move_is_the_worst_of_all_partitions(inverse_scale: Fraction, order: float) -> None:
+def test_the_concentrated_move_is_the_worst_of_all_partitions(inverse_scale: Fraction, order: float):
     """However a change of L1 size up to 8 is spread over cells, its divergence is at most that of one cell's move."""
     for parts in itertools.chain.from_iterable(map(partitions, range(1, 9))):
         worst = renyi(laplace(inverse_scale, sum(parts)), order)
@@ -135,7 +133,7 @@ def changes(rows: int, cells: int) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("inverse_scale", INVERSE_SCALES)
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_moves_k_k_dominate_every_replacement(inverse_scale: Fraction, order: float, rows: int) -> None:
+def test_moves_k_k_dominate_every_replacement(inverse_scale: Fraction, order: float, rows: int):
     """Replacing a unit's rows by others: no change of up to four cells costs more than (k, k), by direct sums."""
     laplace_bound = renyi(laplace(inverse_scale, rows, rows), order)
     gaussian_bound = renyi(DiscreteGaussian(inverse_scale, (rows, rows)), order)
@@ -153,7 +151,7 @@ def test_moves_k_k_dominate_every_replacement(inverse_scale: Fraction, order: fl
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
-def test_moves_k_dominate_every_addition(order: float, rows: int) -> None:
+def test_moves_k_dominate_every_addition(order: float, rows: int):
     """Adding a unit's rows: no change of up to three cells costs more than (k), by direct sums."""
     bound = renyi(laplace(1, rows), order)
     for vector in changes(rows, 3):
@@ -163,7 +161,7 @@ def test_moves_k_dominate_every_addition(order: float, rows: int) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("sigma_squared", [Fraction(1, 10), Fraction(1), Fraction(30)])
 @pytest.mark.parametrize("move", [1, 3])
-def test_the_gaussian_bound_holds_over_the_support(sigma_squared: Fraction, move: int, order: float) -> None:
+def test_the_gaussian_bound_holds_over_the_support(sigma_squared: Fraction, move: int, order: float):
     """The discrete Gaussian's divergence, summed term by term, is at most order * move^2 / (2 sigma^2), and that at
     an integer order exactly."""
     with localcontext(prec=60):
@@ -181,7 +179,7 @@ def test_the_gaussian_bound_holds_over_the_support(sigma_squared: Fraction, move
 
 @settings(deadline=None)
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=50), st.floats(min_value=1.01, max_value=1e4))
-def test_a_pure_step_costs_at_most_its_known_bounds(epsilon: Fraction, order: float) -> None:
+def test_a_pure_step_costs_at_most_its_known_bounds(epsilon: Fraction, order: float):
     """The exact pure curve is below both epsilon and order * epsilon^2 / 2."""
     loss = renyi(Pure(epsilon), order)
     assert 0 < loss <= min(float(epsilon), order * float(epsilon) ** 2 / 2) * (1 + SLACK) + 2e-15
@@ -194,9 +192,7 @@ def test_a_pure_step_costs_at_most_its_known_bounds(epsilon: Fraction, order: fl
     st.floats(min_value=1.01, max_value=1e4),
     st.floats(min_value=1.001, max_value=10),
 )
-def test_a_curve_grows_with_order_scale_and_move(
-    inverse_scale: Fraction, move: int, order: float, factor: float
-) -> None:
+def test_a_curve_grows_with_order_scale_and_move(inverse_scale: Fraction, move: int, order: float, factor: float):
     """Divergences do not fall in the order; less noise or a larger move never costs less."""
     loss = renyi(laplace(inverse_scale, move), order)
     room = 1 + SLACK
@@ -205,19 +201,19 @@ def test_a_curve_grows_with_order_scale_and_move(
     assert renyi(laplace(inverse_scale, move + 1), order) * room >= loss
 
 
-def test_a_zero_concentrated_budget_is_linear_in_the_order() -> None:
+def test_a_zero_concentrated_budget_is_linear_in_the_order():
     """rho-zCDP is order * rho."""
     assert renyi(ZeroConcentrated(Fraction(1, 8)), 4.0) == pytest.approx(0.5, rel=1e-9)
 
 
 @pytest.mark.parametrize("order", [1.0, 0.5, 0.0, -2.0, math.inf, math.nan])
-def test_an_order_that_is_none_is_refused(order: float) -> None:
+def test_an_order_that_is_none_is_refused(order: float):
     """Orders are above one and finite."""
     with pytest.raises(ValueError, match="order is"):
         renyi(Pure(Fraction(1)), order)
 
 
-def test_pure_losses_are_exact() -> None:
+def test_pure_losses_are_exact():
     """The pure loss is a rational: L1 change times inverse scale; Gaussian noise and zCDP have none."""
     assert pure_loss(laplace(Fraction(1, 3), 2, -2)) == Fraction(4, 3)
     assert pure_loss(Pure(Fraction(1, 3))) == Fraction(1, 3)
@@ -241,7 +237,7 @@ def two_points(epsilon: Any, t: Any, order: Any) -> Any:
 @pytest.mark.long
 @settings(max_examples=80, deadline=None)
 @given(epsilons, log_orders)
-def test_the_curve_is_the_largest_of_all_two_point_pairs(epsilon: Fraction, log_order: float) -> None:
+def test_the_curve_is_the_largest_of_all_two_point_pairs(epsilon: Fraction, log_order: float):
     """Golden section over t in 80 digits finds the same supremum: never above the bound, nor far below."""
     order = 1 + 10**log_order
     bound = renyi(ExponentialMechanism(epsilon), order)
@@ -261,7 +257,7 @@ def test_the_curve_is_the_largest_of_all_two_point_pairs(epsilon: Fraction, log_
 
 @settings(max_examples=200, deadline=None)
 @given(st.floats(min_value=-15, max_value=5.9), log_orders)
-def test_the_curve_loses_no_digits_at_any_scale(log_epsilon: float, log_order: float) -> None:
+def test_the_curve_loses_no_digits_at_any_scale(log_epsilon: float, log_order: float):
     """The closed form in 80 digits, for epsilon from 10^-15 to almost 10^6."""
     epsilon, order = 10**log_epsilon, 1 + 10**log_order
     with mpmath.workdps(80):
@@ -273,7 +269,7 @@ def test_the_curve_loses_no_digits_at_any_scale(log_epsilon: float, log_order: f
 
 @settings(deadline=None)
 @given(epsilons, log_orders)
-def test_a_choice_costs_at_most_its_known_bounds(epsilon: Fraction, log_order: float) -> None:
+def test_a_choice_costs_at_most_its_known_bounds(epsilon: Fraction, log_order: float):
     """At most order * epsilon^2 / 8 (Cesar and Rogers), at most epsilon, at most any pure step of epsilon."""
     order = 1 + 10**log_order
     loss = renyi(ExponentialMechanism(epsilon), order)
@@ -288,7 +284,7 @@ def test_a_choice_costs_at_most_its_known_bounds(epsilon: Fraction, log_order: f
     st.floats(min_value=0.01, max_value=5),
     st.floats(min_value=1.01, max_value=50),
 )
-def test_the_mechanism_itself_stays_below(scores: list[tuple[float, float]], epsilon: float, order: float) -> None:
+def test_the_mechanism_itself_stays_below(scores: list[tuple[float, float]], epsilon: float, order: float):
     """Scores that move by at most the sensitivity 1: the divergence of the two choices is at most the curve."""
     p, q = (
         [math.exp(epsilon * value / 2) for value in values]
@@ -298,13 +294,13 @@ def test_the_mechanism_itself_stays_below(scores: list[tuple[float, float]], eps
     assert math.log(moment) / (order - 1) <= renyi(ExponentialMechanism(Fraction(epsilon)), order) + 1e-12
 
 
-def test_the_pure_loss_is_epsilon() -> None:
+def test_the_pure_loss_is_epsilon():
     """Exactly."""
     assert pure_loss(ExponentialMechanism(Fraction(1, 3))) == Fraction(1, 3)
 
 
 @pytest.mark.parametrize("order", [1.001, 1e6])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**15), Fraction(10**6)])
-def test_the_curve_is_finite_at_the_ends_of_its_range(epsilon: Fraction, order: float) -> None:
+def test_the_curve_is_finite_at_the_ends_of_its_range(epsilon: Fraction, order: float):
     """The extreme events that validation admits."""
     assert 0 < renyi(ExponentialMechanism(epsilon), order) <= float(epsilon) * (1 + SLACK) + 2e-15

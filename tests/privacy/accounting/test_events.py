@@ -1,7 +1,5 @@
 """Events: validated when made, the same after a trip through JSON, refused when not known."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from fractions import Fraction
@@ -54,12 +52,12 @@ LAPLACE = {"kind": "discrete_laplace", "inverse_scale": "1/2", "moves": [1]}
 
 @settings(deadline=None)
 @given(events)
-def test_an_event_survives_json(event: PrivacyEvent) -> None:
+def test_an_event_survives_json(event: PrivacyEvent):
     """Written to text and read back it is equal: nothing goes through a float."""
     assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
 
 
-def test_an_event_is_written_with_its_kind_first() -> None:
+def test_an_event_is_written_with_its_kind_first():
     """The layout is what a stranger reads."""
     assert DiscreteLaplace(Fraction(1, 2), (1,)).to_json() == LAPLACE
     assert PoissonSampledGaussian(Fraction(11, 10), Fraction(1, 100), 1000).to_json() == SAMPLED
@@ -101,7 +99,7 @@ def test_an_event_is_written_with_its_kind_first() -> None:
     ],
     ids=str,
 )
-def test_json_of_another_form_is_refused(data: Any) -> None:
+def test_json_of_another_form_is_refused(data: Any):
     """An unknown kind, a missing or extra field, a number that is not a rational's text."""
     with pytest.raises(UnsupportedEvent, match="allowed"):
         event_from_json(data)
@@ -134,14 +132,14 @@ def test_json_of_another_form_is_refused(data: Any) -> None:
     ],
     ids=str,
 )
-def test_json_with_an_amount_out_of_range_is_refused(data: Any) -> None:
+def test_json_with_an_amount_out_of_range_is_refused(data: Any):
     """Zero, too large, no moves, a move that moves nothing."""
     with pytest.raises(AmountRefused, match="allowed"):
         event_from_json(data)
 
 
 @pytest.mark.parametrize("value", [0.5, 1, True, "1/2", Fraction(0), Fraction(-1)], ids=str)
-def test_a_parameter_is_a_positive_fraction(value: Any) -> None:
+def test_a_parameter_is_a_positive_fraction(value: Any):
     """A float or an int in a parameter's place is refused, as are zero and less."""
     for make in (lambda: DiscreteLaplace(value, (1,)), lambda: DiscreteGaussian(value, (1,)), lambda: Pure(value)):
         with pytest.raises(AmountRefused):
@@ -156,26 +154,26 @@ def test_a_parameter_is_a_positive_fraction(value: Any) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -1, True, 1.0, "1", None, Fraction(1), 10**9 + 1], ids=str)
-def test_steps_are_a_positive_int(steps: Any) -> None:
+def test_steps_are_a_positive_int(steps: Any):
     """A float's or a fraction's number of steps is refused."""
     with pytest.raises(AmountRefused, match="steps is"):
         PoissonSampledGaussian(Fraction(1), Fraction(1, 2), steps)
 
 
-def test_each_event_names_the_adjacencies_it_is_valid_under() -> None:
+def test_each_event_names_the_adjacencies_it_is_valid_under():
     """Sampling by chance is accounted under add_remove alone; the moves of the others carry the adjacency."""
     assert PoissonSampledGaussian.adjacencies == {"add_remove"}
     for kind in (DiscreteLaplace, DiscreteGaussian, Pure, ZeroConcentrated, Gaussian, ExponentialMechanism):
         assert kind.adjacencies == {"add_remove", "replace_one"}
 
 
-def test_moves_are_a_tuple() -> None:
+def test_moves_are_a_tuple():
     """A list could change after the event was charged."""
     with pytest.raises(AmountRefused):
         DiscreteLaplace(Fraction(1), [1])  # type: ignore[arg-type]
 
 
-def test_an_event_cannot_be_changed() -> None:
+def test_an_event_cannot_be_changed():
     """What was charged is what was drawn."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Pure(Fraction(1)).epsilon = Fraction(2)  # type: ignore[misc]

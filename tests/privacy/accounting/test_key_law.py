@@ -4,8 +4,6 @@ The second computation builds the whole law of all that leaves of one key, its c
 discrete Laplace probabilities in 40 digits, and adds up what two tables differ by.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -62,7 +60,7 @@ def optimum(epsilon: Fraction, delta: Fraction, units: int) -> mpf:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
-def test_the_chances_are_the_optimum(epsilon: Fraction, delta: Fraction) -> None:
+def test_the_chances_are_the_optimum(epsilon: Fraction, delta: Fraction):
     """Of every number of units: never above the paper's closed form, and less than 2^-126 / delta of it below."""
     for units, chance in enumerate(keep_chances(epsilon, delta)):
         with mp.workdps(60):
@@ -72,7 +70,7 @@ def test_the_chances_are_the_optimum(epsilon: Fraction, delta: Fraction) -> None
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
-def test_neighbouring_chances_keep_epsilon_and_delta_exactly(epsilon: Fraction, delta: Fraction) -> None:
+def test_neighbouring_chances_keep_epsilon_and_delta_exactly(epsilon: Fraction, delta: Fraction):
     """Both outcomes, both directions, in rationals: a lower bound of exp(epsilon) would do for the inequalities."""
     growth = Fraction(exponential_below(epsilon), 2**192)
     assert growth <= above(epsilon)
@@ -85,14 +83,14 @@ def test_neighbouring_chances_keep_epsilon_and_delta_exactly(epsilon: Fraction, 
         assert 1 - one <= growth * (1 - other) + delta
 
 
-def test_a_chance_that_is_one_unit_larger_is_not_private() -> None:
+def test_a_chance_that_is_one_unit_larger_is_not_private():
     """The check above can fail: raised by 10^-20 of it, the chance of two units breaks a bound."""
     epsilon, delta = PAIRS[0]
     _, first, second, *_ = (Fraction(chance, ONE) for chance in keep_chances(epsilon, delta))
     assert second * (1 + Fraction(1, 10**20)) > above(epsilon) * first + delta
 
 
-def test_chances_that_never_reach_one_in_reason_are_refused() -> None:
+def test_chances_that_never_reach_one_in_reason_are_refused():
     """So are amounts out of range."""
     with pytest.raises(AmountRefused, match="units"):
         keep_chances(Fraction(0), Fraction(1, 10**9))
@@ -108,7 +106,7 @@ def test_chances_that_never_reach_one_in_reason_are_refused() -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 10**5), Fraction(1, 100), Fraction(1, 2)])
 def test_what_is_refused_at_once_would_be_refused_at_the_last_unit(
     epsilon: Fraction, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Of 300 units: each power of ten that is refused at once is refused by the chances themselves; some are."""
     monkeypatch.setattr(module, "MOST_UNITS", 300)
     deltas = [Fraction(1, 10**power) for power in range(1, 100)]
@@ -121,7 +119,7 @@ def test_what_is_refused_at_once_would_be_refused_at_the_last_unit(
 
 
 @pytest.mark.parametrize("groups", [1, 3, 10, 100])
-def test_the_planned_split_publishes_more_than_an_even_one(groups: int) -> None:
+def test_the_planned_split_publishes_more_than_an_even_one(groups: int):
     """At no number of units less; of one unit by about (groups - 1) / (2 groups) times delta, relative."""
     planned = key_selection(Fraction(1), 10**15, groups)
     even = KeySelection(Fraction(1, groups), Fraction(1, 1000 * groups), groups)
@@ -172,9 +170,7 @@ def worst(law: KeyCountLaw, epsilon: Fraction, moved: int, *, threshold: bool = 
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "rows"), PARTS)
-def test_all_rows_of_a_unit_cost_no_more_than_epsilon_and_delta(
-    epsilon: Fraction, delta: Fraction, rows: int
-) -> None:
+def test_all_rows_of_a_unit_cost_no_more_than_epsilon_and_delta(epsilon: Fraction, delta: Fraction, rows: int):
     """In whichever number of rows of one key it is; and of all of them no less than 0.9 of delta is used."""
     law = key_count_law(epsilon, delta, rows_per_unit=rows)
     with mp.workdps(40):
@@ -184,7 +180,7 @@ def test_all_rows_of_a_unit_cost_no_more_than_epsilon_and_delta(
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "rows"), PARTS)
-def test_wrong_twins_are_found_out(epsilon: Fraction, delta: Fraction, rows: int) -> None:
+def test_wrong_twins_are_found_out(epsilon: Fraction, delta: Fraction, rows: int):
     """No threshold; a threshold one row lower; the others' count without its share; a delta split evenly by rows."""
     law, growth = key_count_law(epsilon, delta, rows_per_unit=rows), epsilon / rows
     limit = mpf(delta.numerator) / delta.denominator
@@ -200,7 +196,7 @@ def test_wrong_twins_are_found_out(epsilon: Fraction, delta: Fraction, rows: int
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 10), Fraction(4)])
-def test_keys_are_published_nearly_as_often_as_any_rule_can(epsilon: Fraction) -> None:
+def test_keys_are_published_nearly_as_often_as_any_rule_can(epsilon: Fraction):
     """The same up to the crossing; beyond it what the others' share costs: no chance is more than 0.03 lower."""
     best, law = keep_chances(epsilon, Fraction(1, 10**8)), key_count_law(epsilon, Fraction(1, 10**8), rows_per_unit=1)
     own = [0, *law.chances, *[ONE] * len(best)]
@@ -212,7 +208,7 @@ def test_keys_are_published_nearly_as_often_as_any_rule_can(epsilon: Fraction) -
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "rows"), [*PARTS, (Fraction(1), Fraction(1, 10**8), 1)])
-def test_intervals_hold_given_that_the_key_is_published(epsilon: Fraction, delta: Fraction, rows: int) -> None:
+def test_intervals_hold_given_that_the_key_is_published(epsilon: Fraction, delta: Fraction, rows: int):
     """For every number of rows, in exact arithmetic; without the condition they would not, at the threshold."""
     law = key_count_law(epsilon, delta, rows_per_unit=rows)
     chances, plain = [0, *law.chances], []
@@ -242,12 +238,12 @@ def test_intervals_hold_given_that_the_key_is_published(epsilon: Fraction, delta
         (Fraction(1, 10**7), Fraction(1, 10**8)),
     ],
 )
-def test_what_no_law_has_is_refused(epsilon: Fraction, delta: Fraction) -> None:
+def test_what_no_law_has_is_refused(epsilon: Fraction, delta: Fraction):
     with pytest.raises(AmountRefused):
         key_count_law(epsilon, delta, rows_per_unit=1)
 
 
-def test_a_count_below_the_threshold_has_no_interval() -> None:
+def test_a_count_below_the_threshold_has_no_interval():
     law = key_count_law(Fraction(1), Fraction(1, 10**8), rows_per_unit=1)
     with pytest.raises(ValueError, match="threshold"):
         key_interval(law, law.least - 1)

@@ -1,7 +1,5 @@
 """Selections of keys as events: their failure beside their loss, in claims, caps and filters."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction
@@ -40,7 +38,7 @@ GAUSSIAN = DiscreteGaussian(Fraction(200), (1,))
 
 @settings(deadline=None)
 @given(EPSILONS, FAILURES, GROUPS)
-def test_a_selection_costs_what_it_was_planned_for(epsilon: Fraction, failure: int, groups: int) -> None:
+def test_a_selection_costs_what_it_was_planned_for(epsilon: Fraction, failure: int, groups: int):
     """All of the epsilon, at most the failure, and less than 10^-34 below the largest delta that one key may have."""
     event = key_selection(epsilon, failure, groups)
     assert pure_loss(event) == epsilon
@@ -52,7 +50,7 @@ def test_a_selection_costs_what_it_was_planned_for(epsilon: Fraction, failure: i
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
-def test_the_product_of_its_coins_keeps_loss_and_failure(groups: int) -> None:
+def test_the_product_of_its_coins_keeps_loss_and_failure(groups: int):
     """The worst pair of coins, four outcomes each, composed: its delta at the whole epsilon is the failure."""
     epsilon, delta = 0.7, 1e-3
     kept = (1 - delta) / (1 + math.exp(epsilon))
@@ -67,7 +65,7 @@ def test_the_product_of_its_coins_keeps_loss_and_failure(groups: int) -> None:
         assert (true == pytest.approx(failure, rel=1e-12)) if least == groups * epsilon else (true > failure)
 
 
-def test_its_curve_is_that_of_a_pure_step_for_each_key() -> None:
+def test_its_curve_is_that_of_a_pure_step_for_each_key():
     """At every order the bound of randomized response, so often."""
     event = key_selection(Fraction(2), 10**9, 5)
     for order in (1.5, 35.0, 900.0):
@@ -76,7 +74,7 @@ def test_its_curve_is_that_of_a_pure_step_for_each_key() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(EPSILONS, FAILURES, GROUPS)
-def test_a_claim_takes_the_failure_off_its_delta(epsilon: Fraction, failure: int, groups: int) -> None:
+def test_a_claim_takes_the_failure_off_its_delta(epsilon: Fraction, failure: int, groups: int):
     """At less delta than the failure there is none; at the failure the pure sum; above, what is left converts."""
     event = key_selection(epsilon, failure, groups)
     least = failures([event])
@@ -93,7 +91,7 @@ def test_a_claim_takes_the_failure_off_its_delta(epsilon: Fraction, failure: int
 
 @settings(deadline=None, max_examples=20)
 @given(EPSILONS, FAILURES, GROUPS, st.integers(min_value=0, max_value=10**15))
-def test_the_auditor_agrees(epsilon: Fraction, failure: int, groups: int, more: int) -> None:
+def test_the_auditor_agrees(epsilon: Fraction, failure: int, groups: int, more: int):
     """Losses, failures and claims by independent code, and none of the enforced ones below."""
     some = [key_selection(epsilon, failure, groups), GAUSSIAN]
     recorded = [json.loads(json.dumps(event.to_json())) for event in some]
@@ -111,7 +109,7 @@ def test_the_auditor_agrees(epsilon: Fraction, failure: int, groups: int, more: 
 
 
 @pytest.mark.parametrize(("field", "value"), [("delta", "0"), ("delta", "1"), ("groups", 0), ("groups", 5000)])
-def test_the_auditor_refuses_what_is_no_selection(field: str, value: Any) -> None:
+def test_the_auditor_refuses_what_is_no_selection(field: str, value: Any):
     """Fields out of range, and a missing one."""
     event = {**SELECTION.to_json(), field: value}
     with pytest.raises(NotRecomputable):
@@ -122,7 +120,7 @@ def test_the_auditor_refuses_what_is_no_selection(field: str, value: Any) -> Non
 
 
 @pytest.mark.parametrize("calculus", [PureCalculus(10**9), RenyiCalculus(Fraction(35), 10**9)])
-def test_a_calculus_with_a_part_set_aside_survives_json(calculus: Calculus) -> None:
+def test_a_calculus_with_a_part_set_aside_survives_json(calculus: Calculus):
     """It is one more field; without it the calculus is what it always was."""
     assert calculus_from_json(json.loads(json.dumps(calculus.to_json()))) == calculus
     assert calculus.to_json()["selection_delta"] == 10**9
@@ -130,7 +128,7 @@ def test_a_calculus_with_a_part_set_aside_survives_json(calculus: Calculus) -> N
 
 
 @pytest.mark.parametrize("units", [0, -1, 10**18, True, "5", 1.5])
-def test_a_part_that_is_none_is_refused(units: Any) -> None:
+def test_a_part_that_is_none_is_refused(units: Any):
     """Nothing set aside has one form, no field; and what is no probability is refused by both who read it."""
     for made in ({"kind": "pure"}, {"kind": "renyi", "order": "35"}):
         with pytest.raises((UnsupportedEvent, AmountRefused)):
@@ -140,7 +138,7 @@ def test_a_part_that_is_none_is_refused(units: Any) -> None:
 
 
 @pytest.mark.parametrize("calculus", [PureCalculus(), RenyiCalculus(Fraction(35))])
-def test_an_account_that_sets_nothing_aside_has_no_cost_for_it(calculus: Calculus) -> None:
+def test_an_account_that_sets_nothing_aside_has_no_cost_for_it(calculus: Calculus):
     """It is refused by name, alone and among others."""
     with pytest.raises(UnsupportedEvent, match="set aside"):
         calculus.cost([SELECTION])
@@ -148,7 +146,7 @@ def test_an_account_that_sets_nothing_aside_has_no_cost_for_it(calculus: Calculu
         calculus.cost([Pure(Fraction(1, 10)), SELECTION])
 
 
-def test_losses_convert_at_the_rest_of_delta() -> None:
+def test_losses_convert_at_the_rest_of_delta():
     """The cap and the claim are those of an account of the rest; more aside than there is, or all of it, is none."""
     aside, rest = 10**10, 3 * 10**10
     calculus, plain = RenyiCalculus(Fraction(35), aside), RenyiCalculus(Fraction(35))
@@ -165,19 +163,19 @@ def test_losses_convert_at_the_rest_of_delta() -> None:
     assert PureCalculus(aside).cap(PICO, aside) == PICO
 
 
-def test_no_budget_pays_for_what_may_fail() -> None:
+def test_no_budget_pays_for_what_may_fail():
     """A budget for draws that are chosen on the way is a loss, and has no part of delta."""
     for budget in (Pure(Fraction(5)), ZeroConcentrated(Fraction(5))):
         with pytest.raises(UnsupportedEvent):
             share(budget, SELECTION)
 
 
-def test_other_accountants_do_not_take_it_for_less() -> None:
+def test_other_accountants_do_not_take_it_for_less():
     """No loss distribution is claimed for it."""
     assert pld_epsilon([SELECTION], 1e-6) is None
 
 
-def test_less_of_it_keeps_its_delta_and_fits() -> None:
+def test_less_of_it_keeps_its_delta_and_fits():
     """Scaled, its loss shrinks; what still fits an account is found."""
     assert scaled(SELECTION, Fraction(1, 4)) == KeySelection(Fraction(1, 4), SELECTION.delta, 1)
     fits = largest_epsilon([SELECTION], Fraction(10**10, ATTO), PureCalculus(10**10), PICO // 2)
@@ -226,7 +224,7 @@ def second_charge(order: float, left: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("order", test_adaptive.ORDERS)
-def test_two_sums_hold_the_cap_and_one_does_not(order: float) -> None:
+def test_two_sums_hold_the_cap_and_one_does_not(order: float):
     """A selection that may fail with a third of delta: converted at the rest the whole keeps delta, and not by far.
     The twin, which adds up the losses alone and converts at the whole delta, loses a third more."""
     delta = test_adaptive.DELTA

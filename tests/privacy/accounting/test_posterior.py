@@ -1,7 +1,5 @@
 """What can be learned at most: against sums over the noise, the worst mechanism, every change of an attribute."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -62,7 +60,7 @@ def worst_ratio(column: str, rows_per_unit: int) -> Fraction:
 
 @pytest.mark.parametrize("rows_per_unit", [1, 2])
 @pytest.mark.parametrize("column", ["a", "b", "c"])
-def test_the_loss_about_a_column_is_that_of_the_worst_other_value(column: str, rows_per_unit: int) -> None:
+def test_the_loss_about_a_column_is_that_of_the_worst_other_value(column: str, rows_per_unit: int):
     """Every unit of one or two rows, every other value: the bound holds, and some unit reaches it."""
     events: list[MarginalNoise] = [
         DiscreteLaplace(inverse, (rows_per_unit,)) for clique, inverse in TABLES.items() if column in clique
@@ -75,14 +73,14 @@ def test_the_loss_about_a_column_is_that_of_the_worst_other_value(column: str, r
     assert loss_up(too_little) < bound  # the moves of add_remove, taken as they are, would promise too much
 
 
-def test_a_column_that_no_draw_counts_is_not_told_of() -> None:
+def test_a_column_that_no_draw_counts_is_not_told_of():
     """No event, no loss, no exception: the belief stays what it was."""
     assert epsilon_of_attribute([], rows_per_unit=3, delta=10**9) == 0
     assert [largest_posterior(prior, odds_bound(0, 10**9)) for prior in PRIORS] == ["1 %", "10 %", "50 %"]
     assert exceptions(0, 10**9) == 0
 
 
-def test_gaussian_draws_of_a_column_are_composed_at_the_release_s_delta() -> None:
+def test_gaussian_draws_of_a_column_are_composed_at_the_release_s_delta():
     """By the auditor's decimals, which share nothing with it: two draws of sigma² 9 and 16, k = 2, delta = 1e-8."""
     events: list[MarginalNoise] = [DiscreteGaussian(Fraction(9), (2,)), DiscreteGaussian(Fraction(16), (2,))]
     found = epsilon_of_attribute(events, rows_per_unit=2, delta=ATTO // 10**8)
@@ -93,7 +91,7 @@ def test_gaussian_draws_of_a_column_are_composed_at_the_release_s_delta() -> Non
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
-def test_the_belief_is_the_one_that_the_noise_leads_to(epsilon: float) -> None:
+def test_the_belief_is_the_one_that_the_noise_leads_to(epsilon: float):
     """Bayes' rule over the support of discrete Laplace noise on a count of 0 or 1: the largest belief, to digits."""
     support = np.arange(-200, 201)
     noise = np.exp(-np.abs(support) * epsilon)
@@ -106,7 +104,7 @@ def test_the_belief_is_the_one_that_the_noise_leads_to(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-5), (3.0, 0.02)])
-def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, delta: float) -> None:
+def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, delta: float):
     """The mechanism that every (epsilon, delta) mechanism follows from, and one that spreads delta thin. Four
     outcomes (Kairouz, Oh, Viswanath 2015) reveal the truth with probability delta, and elsewhere stay below
     e^epsilon. The worst for a threshold c e^epsilon has a ratio just above it with probability delta / (1 - 1/c)."""
@@ -125,7 +123,7 @@ def test_no_mechanism_exceeds_the_belief_more_often_than_stated(epsilon: float, 
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0.0, 0.0), (0.1, 0.0), (1.0, 0.0), (1.0, 0.3), (3.0, 0.02), (12.0, 0.0)]
 )
-def test_a_guess_is_right_as_often_as_the_worst_mechanism_lets_it(epsilon: float, delta: float) -> None:
+def test_a_guess_is_right_as_often_as_the_worst_mechanism_lets_it(epsilon: float, delta: float):
     """It shows the truth with probability delta, and else answers by randomized response; no guess of it does better.
     The best guess takes, of each outcome, the hypothesis under which it is likelier. Less than the bound is
     broken."""
@@ -141,7 +139,7 @@ def test_a_guess_is_right_as_often_as_the_worst_mechanism_lets_it(epsilon: float
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-4), (3.0, 1e-5)])
 @pytest.mark.parametrize("weight", [0.0, 0.01, 0.3, 0.9])
-def test_a_third_hypothesis_that_is_true_has_no_more_exceptions(epsilon: float, delta: float, weight: float) -> None:
+def test_a_third_hypothesis_that_is_true_has_no_more_exceptions(epsilon: float, delta: float, weight: float):
     """Linear programming over the masses of B under three laws: the true third one reaches 10 delta, never more.
     Where the third is a neighbour of the first alone, and not of the second, it would reach (10 e^epsilon + 1)
     delta."""
@@ -175,7 +173,7 @@ def most_exceptions(
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])
-def test_another_row_of_somebody_in_the_table_costs_two_steps(epsilon: float, delta: float) -> None:
+def test_another_row_of_somebody_in_the_table_costs_two_steps(epsilon: float, delta: float):
     """One removed, another added: the worst (epsilon, delta) mechanism, twice in a chain, against the stated loss.
     Along the chain the laws are reached: from the table with a row to the one without to the one with another row."""
     loss = loss_about_a_row(loss_up(Fraction(epsilon)), int(delta * ATTO), adjacency="add_remove")
@@ -202,6 +200,6 @@ def test_another_row_of_somebody_in_the_table_costs_two_steps(epsilon: float, de
         (Fraction(1, 2), 1000.0, "almost 100 %"),
     ],
 )
-def test_beliefs_are_rounded_up_and_never_certain(prior: Fraction, epsilon: float, told: str) -> None:
+def test_beliefs_are_rounded_up_and_never_certain(prior: Fraction, epsilon: float, told: str):
     """Four digits; near certainty, two digits of what is missing, rounded down."""
     assert largest_posterior(prior, odds_bound(int(epsilon * PICO), 0)) == told

@@ -1,7 +1,5 @@
 """The sampled Gaussian's curve against integrals of 50 digits, binomial sums, and the library's figures."""
 
-from __future__ import annotations
-
 import math
 import time
 from fractions import Fraction
@@ -83,7 +81,7 @@ def binomial(noise_multiplier: Fraction, chance: Fraction, order: int) -> Any:
 @pytest.mark.long
 @pytest.mark.parametrize(("noise_multiplier", "chance"), EXAMPLES)
 @pytest.mark.parametrize("order", [1.001, 1.5, 3.7, 34.875])
-def test_the_curve_is_the_integral(noise_multiplier: Fraction, chance: Fraction, order: float) -> None:
+def test_the_curve_is_the_integral(noise_multiplier: Fraction, chance: Fraction, order: float):
     """At orders that are no integers: an upper bound of the integral, exact up to its stated margin."""
     with mpmath.workdps(50):
         exact = integrated(noise_multiplier, chance, order)
@@ -95,9 +93,7 @@ def test_the_curve_is_the_integral(noise_multiplier: Fraction, chance: Fraction,
 @pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(multipliers, chances, st.integers(min_value=2, max_value=300))
-def test_the_curve_at_integer_orders_is_a_binomial_sum(
-    noise_multiplier: Fraction, chance: Fraction, order: int
-) -> None:
+def test_the_curve_at_integer_orders_is_a_binomial_sum(noise_multiplier: Fraction, chance: Fraction, order: int):
     """The second derivation, from all scales: the relative error stays below 10^-13."""
     with mpmath.workdps(80):
         exact = binomial(noise_multiplier, chance, order)
@@ -106,7 +102,7 @@ def test_the_curve_at_integer_orders_is_a_binomial_sum(
 
 
 @pytest.mark.parametrize("shift", [-3, -1, -0.1, 0, 0.1, 1])
-def test_no_digits_are_lost_where_two_peaks_are_level(shift: float) -> None:
+def test_no_digits_are_lost_where_two_peaks_are_level(shift: float):
     """Where the far peak begins to count, terms of 10^4 cancel: there too the sum is the closed form's."""
     order, chance = 3000, Fraction(1, 10**4)
     noise_multiplier = Fraction(math.sqrt((order - 1) / (2 * (-math.log(chance) + shift / order)))).limit_denominator(
@@ -119,7 +115,7 @@ def test_no_digits_are_lost_where_two_peaks_are_level(shift: float) -> None:
 
 @pytest.mark.parametrize(("noise_multiplier", "chance"), EXAMPLES)
 @pytest.mark.parametrize("order", [1.001, 2.5, 12.6])
-def test_the_other_direction_costs_less(noise_multiplier: Fraction, chance: Fraction, order: float) -> None:
+def test_the_other_direction_costs_less(noise_multiplier: Fraction, chance: Fraction, order: float):
     """The divergence of the plain noise from the mixture is below that of the mixture from the plain noise."""
     with mpmath.workdps(50):
         reverse = integrated(noise_multiplier, chance, order, reverse=True)
@@ -128,7 +124,7 @@ def test_the_other_direction_costs_less(noise_multiplier: Fraction, chance: Frac
 
 @pytest.mark.parametrize("noise_multiplier", [Fraction(7, 10), Fraction(1), Fraction(3), Fraction(20)])
 @pytest.mark.parametrize("chance", [Fraction(1, 10**5), Fraction(1, 250), Fraction(1, 10), Fraction(9, 10)])
-def test_the_curve_is_the_librarys(noise_multiplier: Fraction, chance: Fraction) -> None:
+def test_the_curve_is_the_librarys(noise_multiplier: Fraction, chance: Fraction):
     """dp_accounting's RDP of a hundred steps: ours to six digits at whole orders, and at most it in between. Between
     whole orders the library adds up an alternating series without its signs: an upper bound, which is loose at low
     orders (twice the integral at order 1.1, chance 0.1, multiplier 3) and ours to six digits at high ones."""
@@ -148,7 +144,7 @@ def test_the_curve_is_the_librarys(noise_multiplier: Fraction, chance: Fraction)
 @given(multipliers, chances, log_orders, st.integers(min_value=1, max_value=10**6))
 def test_sampling_never_costs_and_losses_grow(
     noise_multiplier: Fraction, chance: Fraction, log_order: float, steps: int
-) -> None:
+):
     """At most the plain Gaussian; not less with a higher order, more steps, less noise or a larger chance."""
     order = 1 + 10**log_order
     loss = renyi(sampled(noise_multiplier, chance, steps), order)
@@ -168,7 +164,7 @@ def test_sampling_never_costs_and_losses_grow(
 @pytest.mark.parametrize("order", [1.001, 2.0, 1e3, 1e6])
 def test_the_curve_is_finite_and_fast_at_the_ends_of_every_range(
     noise_multiplier: Fraction, chance: Fraction, order: float
-) -> None:
+):
     """No overflow, and no walk from peak to peak: a few milliseconds, a tenth of a second at the very most. Of this
     thread's time the least of three: another thread, or a look for garbage, may take longer than that."""
     took, loss = [], 0.0
@@ -180,7 +176,7 @@ def test_the_curve_is_finite_and_fast_at_the_ends_of_every_range(
     assert 0 < loss <= renyi(Gaussian(noise_multiplier), order) * (1 + SLACK)
 
 
-def test_sampling_everybody_is_the_plain_gaussian() -> None:
+def test_sampling_everybody_is_the_plain_gaussian():
     """At probability one the curve is the Gaussian's, and at almost one nearly so."""
     plain = renyi(Gaussian(Fraction(3)), 7.5)
     assert renyi(sampled(Fraction(3), Fraction(1), 4), 7.5) == pytest.approx(4 * plain, rel=1e-12)
@@ -188,7 +184,7 @@ def test_sampling_everybody_is_the_plain_gaussian() -> None:
     assert plain == pytest.approx(7.5 / 18, rel=1e-11)
 
 
-def test_continuous_noise_has_no_pure_loss() -> None:
+def test_continuous_noise_has_no_pure_loss():
     """Neither the Gaussian nor its samples."""
     assert pure_loss(Gaussian(Fraction(1))) is None
     assert pure_loss(sampled(Fraction(1), HALF)) is None

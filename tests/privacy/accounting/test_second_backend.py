@@ -1,7 +1,5 @@
 """The second accountant: agrees with exact profiles, bounds from above, stays below Rényi, else says None."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -31,7 +29,7 @@ TENTH, THIRD = Fraction(1, 10), Fraction(1, 3)
 
 @pytest.mark.parametrize("count", [1, 9, 100])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-def test_discrete_laplace_agrees_with_the_exact_profile(count: int, delta: float) -> None:
+def test_discrete_laplace_agrees_with_the_exact_profile(count: int, delta: float):
     """At moves of one the composed profile is a binomial sum: PLD covers it and is within 0.1 % of it."""
     for event in (DiscreteLaplace(TENTH, (1,)), DiscreteLaplace(TENTH, (-1,)), Pure(TENTH)):
         epsilon = pld_epsilon([event] * count, delta)
@@ -40,7 +38,7 @@ def test_discrete_laplace_agrees_with_the_exact_profile(count: int, delta: float
         assert epsilon <= 1e-9 or responses_delta(0.1, count, epsilon * 0.999) > delta
 
 
-def test_a_replacement_moves_two_cells_and_costs_two_steps() -> None:
+def test_a_replacement_moves_two_cells_and_costs_two_steps():
     """moves (1, 1) is the product of two cells' pairs."""
     two_cells = pld_epsilon([DiscreteLaplace(THIRD, (1, 1))] * 5, 1e-6)
     assert two_cells == pld_epsilon([DiscreteLaplace(THIRD, (1,))] * 10, 1e-6)
@@ -50,7 +48,7 @@ def test_a_replacement_moves_two_cells_and_costs_two_steps() -> None:
 
 @pytest.mark.parametrize("sigma_squared", [Fraction(4), Fraction(50), Fraction(10_000)])
 @pytest.mark.parametrize("count", [1, 30])
-def test_discrete_gaussian_agrees_with_the_continuous_one(sigma_squared: Fraction, count: int) -> None:
+def test_discrete_gaussian_agrees_with_the_continuous_one(sigma_squared: Fraction, count: int):
     """From sigma 2 on the discrete Gaussian's PLD is the continuous one's, within 1 %."""
     accountant = dp_accounting.pld.PLDAccountant()
     accountant.compose(dp_accounting.GaussianDpEvent(math.sqrt(sigma_squared)), count)
@@ -60,7 +58,7 @@ def test_discrete_gaussian_agrees_with_the_continuous_one(sigma_squared: Fractio
 
 @pytest.mark.parametrize("sigma_squared", [Fraction(2), Fraction(50), Fraction(10_000)])
 @pytest.mark.parametrize("count", [1, 30])
-def test_our_gaussian_curve_is_the_librarys(sigma_squared: Fraction, count: int) -> None:
+def test_our_gaussian_curve_is_the_librarys(sigma_squared: Fraction, count: int):
     """At each order dp_accounting's RDP accountant has our loss; its least epsilon is not below ours, nor far."""
     orders = [1.5, 2.0, 5.0, 12.0, 40.0, 200.0]
     accountant = RdpAccountant(orders)
@@ -77,7 +75,7 @@ def test_our_gaussian_curve_is_the_librarys(sigma_squared: Fraction, count: int)
 
 @pytest.mark.parametrize("noise_multiplier", [Fraction(1, 2), Fraction(2), Fraction(10**5)])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-def test_continuous_noise_agrees_with_the_exact_profile(noise_multiplier: Fraction, delta: float) -> None:
+def test_continuous_noise_agrees_with_the_exact_profile(noise_multiplier: Fraction, delta: float):
     """Four Gaussians are one of half the multiplier, whose delta has a closed form: covered, and within 0.1 %."""
     events = [Gaussian(noise_multiplier)] * 4
     epsilon = pld_epsilon(events, delta)
@@ -91,7 +89,7 @@ def test_continuous_noise_agrees_with_the_exact_profile(noise_multiplier: Fracti
 
 @pytest.mark.long
 @pytest.mark.parametrize(("noise_multiplier", "chance"), [(Fraction(1), Fraction(1, 100)), (Fraction(3), TENTH)])
-def test_sampled_noise_agrees_with_the_librarys_accountant(noise_multiplier: Fraction, chance: Fraction) -> None:
+def test_sampled_noise_agrees_with_the_librarys_accountant(noise_multiplier: Fraction, chance: Fraction):
     """dp_accounting's PLDAccountant for the same steps, on its own grid: within 1 %."""
     accountant = dp_accounting.pld.PLDAccountant()
     gaussian = dp_accounting.GaussianDpEvent(float(noise_multiplier))
@@ -100,7 +98,7 @@ def test_sampled_noise_agrees_with_the_librarys_accountant(noise_multiplier: Fra
     assert epsilon == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-2)
 
 
-def test_a_choice_is_bounded_as_the_worst_pure_step() -> None:
+def test_a_choice_is_bounded_as_the_worst_pure_step():
     """The loss distribution knows only that it is pure."""
     assert pld_epsilon([ExponentialMechanism(THIRD)] * 9, 1e-6) == pld_epsilon([Pure(THIRD)] * 9, 1e-6)
 
@@ -117,7 +115,7 @@ def test_a_choice_is_bounded_as_the_worst_pure_step() -> None:
         [DiscreteLaplace(THIRD, (1, 1)), DiscreteGaussian(Fraction(30), (1, 1)), Pure(THIRD)] * 3,
     ],
 )
-def test_pld_is_below_renyi(events: list[PrivacyEvent]) -> None:
+def test_pld_is_below_renyi(events: list[PrivacyEvent]):
     """A tight accountant claims no more than the best Rényi order; twice as much would be a wrong event."""
     epsilon, (bound, _) = pld_epsilon(events, 1e-6), best_epsilon(events, 1e-6)
     assert epsilon is not None
@@ -134,18 +132,18 @@ def test_pld_is_below_renyi(events: list[PrivacyEvent]) -> None:
         ZeroConcentrated(TENTH),
     ],
 )
-def test_where_no_dominating_pair_is_proven_it_says_none(event: PrivacyEvent) -> None:
+def test_where_no_dominating_pair_is_proven_it_says_none(event: PrivacyEvent):
     """Moves above one, zCDP budgets, and Gaussians too wide to tabulate have no second figure."""
     assert pld_epsilon([event], 1e-6) is None
     assert pld_epsilon([Pure(TENTH), event], 1e-6) is None
 
 
-def test_a_delta_below_the_librarys_tails_has_no_figure() -> None:
+def test_a_delta_below_the_librarys_tails_has_no_figure():
     """1e-18 is below the mass that the library counts as lost."""
     assert pld_epsilon([Pure(THIRD), DiscreteGaussian(Fraction(30), (1,))], 1e-18) is None
 
 
-def test_nothing_costs_nothing_and_delta_zero_is_refused() -> None:
+def test_nothing_costs_nothing_and_delta_zero_is_refused():
     """An empty list is zero; PLD has no figure at delta zero."""
     assert pld_epsilon([], 1e-6) == 0
     with pytest.raises(AmountRefused):
@@ -153,7 +151,7 @@ def test_nothing_costs_nothing_and_delta_zero_is_refused() -> None:
 
 
 @pytest.mark.services
-def test_importing_the_accountant_is_light() -> None:
+def test_importing_the_accountant_is_light():
     """Nobody who only reads a balance waits for numpy, scipy or dp_accounting."""
     modules = ["amounts", "events", "renyi", "claim", "calculus", "calibrate"]
     imports = "; ".join(f"import privacy.accounting.{module}" for module in modules)

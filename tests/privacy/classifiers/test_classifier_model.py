@@ -1,7 +1,5 @@
 """Classifiers: the file format, refused weights, numpy computes what torch computes; noise that drowns parameters."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from typing import Any
@@ -44,7 +42,7 @@ def model(bounds: ParameterRange | None = None) -> ClassifierModel:
     return ClassifierModel(LAYOUT, "ward", layers_of(numbers, WIDTHS), bounds)
 
 
-def test_weights_are_read_back_as_they_were_written_with_the_same_bytes() -> None:
+def test_weights_are_read_back_as_they_were_written_with_the_same_bytes():
     made = model(ParameterRange(-1.0, 1.0, -1.0, 1.0))
     again = read_classifier(made.to_bytes(), LAYOUT, "ward", ParameterRange(-1.0, 1.0, -1.0, 1.0))
     assert again.to_bytes() == made.to_bytes()
@@ -52,7 +50,7 @@ def test_weights_are_read_back_as_they_were_written_with_the_same_bytes() -> Non
     assert made.parameters == parameters_in(WIDTHS) == 31
 
 
-def test_the_file_is_laid_out_as_the_format_says() -> None:
+def test_the_file_is_laid_out_as_the_format_says():
     """Eight bytes of length, a JSON header with offsets from the end of the header, then float32, little-endian."""
     data = to_safetensors({"a": np.array([[1, 2]], np.float32), "b": np.array([3], np.float32)}, {"label": "x"})
     size = int.from_bytes(data[:8], "little")
@@ -79,12 +77,12 @@ def test_the_file_is_laid_out_as_the_format_says() -> None:
         (lambda data: data.replace(b'"label":"ward"', b'"label":"waxd"'), "another format, label or layout"),
     ],
 )
-def test_files_that_are_no_weights_of_this_model_are_refused(spoil, says: str) -> None:  # type: ignore[no-untyped-def]
+def test_files_that_are_no_weights_of_this_model_are_refused(spoil, says: str):  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=says):
         read_classifier(spoil(model().to_bytes()), LAYOUT, "ward", None)
 
 
-def test_weights_outside_of_the_range_that_they_were_clamped_to_are_refused() -> None:
+def test_weights_outside_of_the_range_that_they_were_clamped_to_are_refused():
     """The message says how many and what is allowed, and no weight; biases have a range of their own."""
     data = model().to_bytes()
     with pytest.raises(ValueError, match=r"layer 0: \d+ weights outside of the range -0.5 to 0.5") as refused:
@@ -94,7 +92,7 @@ def test_weights_outside_of_the_range_that_they_were_clamped_to_are_refused() ->
         read_classifier(data, LAYOUT, "ward", ParameterRange(-1.0, 1.0, -0.1, 0.1))
 
 
-def test_layers_that_do_not_fit_are_refused() -> None:
+def test_layers_that_do_not_fit_are_refused():
     layers = model().layers
     with pytest.raises(ValueError, match="3 outputs, the cells of 'ward'"):
         ClassifierModel(LAYOUT, "ward", layers[:1])
@@ -102,7 +100,7 @@ def test_layers_that_do_not_fit_are_refused() -> None:
         ClassifierModel(LAYOUT, "ward", layers[1:])
 
 
-def test_a_stranger_s_network_gives_the_same_chances() -> None:
+def test_a_stranger_s_network_gives_the_same_chances():
     """Another implementation of what inputs.json says, in torch, on rows with every label's code."""
     made, rng = model(), np.random.default_rng(2)
     codes = np.stack([rng.integers(0, size, 200) for size in (5, 3, 2)], axis=1).astype(np.uint8)
@@ -117,7 +115,7 @@ def test_a_stranger_s_network_gives_the_same_chances() -> None:
     assert outputs(made.layers, np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
-def test_an_archive_of_nothing_has_nothing() -> None:
+def test_an_archive_of_nothing_has_nothing():
     assert from_safetensors(to_safetensors({}, {})) == ({}, {})
 
 
@@ -132,7 +130,7 @@ def planned(contract: Contract, name: str, epsilon: str, **options: Any) -> Fitt
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ABOUT))
-def test_noise_that_drowns_the_parameters_is_refused_by_the_plan(contract: Contract, name: str) -> None:
+def test_noise_that_drowns_the_parameters_is_refused_by_the_plan(contract: Contract, name: str):
     """At epsilon 0.1 it is; asked for, it is planned; with a hundred thousand times the epsilon it is not."""
     with pytest.raises(CannotGenerate, match=rf"{name}: noise that drowns its \d+ parameters.*publish_noise: true"):
         planned(contract, name, "0.1")
@@ -140,13 +138,13 @@ def test_noise_that_drowns_the_parameters_is_refused_by_the_plan(contract: Contr
     assert planned(contract, name, "1000").events
 
 
-def test_an_epsilon_of_each_parameter_counts_as_it_is_written(contract: Contract) -> None:
+def test_an_epsilon_of_each_parameter_counts_as_it_is_written(contract: Contract):
     with pytest.raises(CannotGenerate, match="parameter_epsilon of about"):
         planned(contract, "learning_first", "1000", parameter_epsilon=0.5)
     assert planned(contract, "learning_first", "1000", parameter_epsilon=5).events
 
 
-def test_the_card_says_it_first() -> None:
+def test_the_card_says_it_first():
     terms = CardTerms(
         "r", 1, "t", "learning_first", "says", "y", ("x", "y"), (1, 2), "1", "0", "row", "add_remove", ()
     )

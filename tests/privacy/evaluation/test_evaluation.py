@@ -1,7 +1,5 @@
 """How close made-up rows come: α-way errors, mutual information, and the type that keeps the scores in."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from itertools import combinations, product
@@ -46,7 +44,7 @@ def by_hand(real: EncodedRows, made: EncodedRows, clique: tuple[int, ...]) -> fl
 
 @pytest.mark.parametrize("alpha", [1, 2, 3, 4])
 @pytest.mark.parametrize("size", [40, 25, 400])
-def test_the_error_is_the_mean_distance_of_raw_counts_over_the_real_rows(alpha: int, size: int) -> None:
+def test_the_error_is_the_mean_distance_of_raw_counts_over_the_real_rows(alpha: int, size: int):
     """Also for another number of rows, and for marginals with more cells than rows."""
     real, made = rows(40, 1), rows(size, 2)
     found = alpha_way_error(real, made, alpha=alpha)
@@ -56,14 +54,14 @@ def test_the_error_is_the_mean_distance_of_raw_counts_over_the_real_rows(alpha: 
     assert found.mean == pytest.approx(np.mean(expected))
 
 
-def test_the_same_rows_in_another_order_have_no_error_and_disjoint_ones_have_two() -> None:
+def test_the_same_rows_in_another_order_have_no_error_and_disjoint_ones_have_two():
     real = rows(50, 3)
     assert alpha_way_error(real, EncodedRows(COLUMNS, SHAPE, real.codes[::-1]), alpha=4).mean == 0
     left, right = (EncodedRows(("a",), (2,), np.full((7, 1), code)) for code in (0, 1))
     assert alpha_way_error(left, right, alpha=1).mean == 2
 
 
-def test_a_wide_marginal_of_few_rows_is_not_laid_out() -> None:
+def test_a_wide_marginal_of_few_rows_is_not_laid_out():
     """2^60 cells: only the populated ones are compared."""
     codes = np.array([[0, 5, 1], [1, 5, 2**20 - 1]])
     real, made = (EncodedRows(COLUMNS[:3], (2**20,) * 3, some) for some in (codes, codes[:1]))
@@ -72,12 +70,12 @@ def test_a_wide_marginal_of_few_rows_is_not_laid_out() -> None:
         EncodedRows(COLUMNS, (2**20,) * 4, np.zeros((1, 4), int)).numbers(range(4))
 
 
-def test_the_error_of_marginals_out_of_a_model() -> None:
+def test_the_error_of_marginals_out_of_a_model():
     real = [np.array([3, 1]), np.array([[2, 0], [1, 1]])]
     assert counts_error(real, [np.array([2.0, 2.0]), np.array([[2.0, 0.5], [1.0, 0.5]])]) == (2 / 4 + 1 / 4) / 2
 
 
-def test_mutual_information_of_independent_and_of_equal_columns() -> None:
+def test_mutual_information_of_independent_and_of_equal_columns():
     """Zero, and the entropy: log 2 for a fair coin; three columns, of which the last says the first."""
     codes = np.array([[a, b, a] for a in (0, 1) for b in (0, 1, 2)] * 5)
     found = mutual_information(EncodedRows(("a", "b", "c"), (2, 3, 2), codes))
@@ -86,7 +84,7 @@ def test_mutual_information_of_independent_and_of_equal_columns() -> None:
     np.testing.assert_array_equal(found, found.T)
 
 
-def test_mutual_information_by_its_definition() -> None:
+def test_mutual_information_by_its_definition():
     table = rows(300, 5)
     found = mutual_information(table)
     for left, right in combinations(range(4), 2):
@@ -97,7 +95,7 @@ def test_mutual_information_by_its_definition() -> None:
         assert found[left, right] == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_mutual_information_error_is_the_mean_over_pairs() -> None:
+def test_the_mutual_information_error_is_the_mean_over_pairs():
     codes = np.array([[a, a, b] for a in (0, 1) for b in (0, 1)] * 9)
     shuffled = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)])
     real, made = (EncodedRows(("a", "b", "c"), (2, 2, 2), some) for some in (codes, shuffled))
@@ -105,7 +103,7 @@ def test_the_mutual_information_error_is_the_mean_over_pairs() -> None:
     assert mutual_information_error(real, real) == 0
 
 
-def test_tables_that_cannot_be_compared_are_refused() -> None:
+def test_tables_that_cannot_be_compared_are_refused():
     real = rows(5, 1)
     with pytest.raises(ValueError, match="same columns"):
         alpha_way_error(real, rows(5, 1, SHAPE[:3]), alpha=1)
@@ -119,7 +117,7 @@ def test_tables_that_cannot_be_compared_are_refused() -> None:
         mutual_information_error(rows(5, 1, (3,)), rows(5, 2, (3,)))
 
 
-def test_private_scores_show_nothing_and_refuse_pickling() -> None:
+def test_private_scores_show_nothing_and_refuse_pickling():
     """Neither a log line nor a result store gets a number."""
     scores = compare(rows(50, 1), rows(50, 2), accuracies={"decision tree": 0.8125})
     assert type(scores) is PrivateScores
@@ -129,7 +127,7 @@ def test_private_scores_show_nothing_and_refuse_pickling() -> None:
     assert repr(rows(50, 1)) == "Rows(a×b×c×d)"
 
 
-def test_scores_as_json_name_every_marginal_and_pair() -> None:
+def test_scores_as_json_name_every_marginal_and_pair():
     found = compare(rows(50, 1), rows(60, 2), accuracies={"xgboost": 0.5}).scores
     scores = found.to_json()
     assert scores["columns"] == list(COLUMNS)
@@ -146,7 +144,7 @@ def test_scores_as_json_name_every_marginal_and_pair() -> None:
     assert narrow.mutual_information_error is None
 
 
-def test_orders_of_too_many_marginals_are_left_out() -> None:
+def test_orders_of_too_many_marginals_are_left_out():
     """50 columns have 19,600 marginals of three, 51 have 20,825."""
     names = tuple(f"c{place}" for place in range(51))
     wide = EncodedRows(names, (2,) * 51, np.ones((2, 51), dtype=np.int64))
@@ -159,7 +157,7 @@ def linked(number: int, seed: int) -> EncodedRows:
     return found
 
 
-def test_a_bootstrap_lies_near_the_rows_and_independent_columns_do_not() -> None:
+def test_a_bootstrap_lies_near_the_rows_and_independent_columns_do_not():
     """Every row of a bootstrap is a real one; shuffled columns keep single counts and lose what joins them."""
     real, random = linked(2000, 1), np.random.default_rng(0)
     drawn, shuffled = bootstrap(real, random), independent(real, random)
@@ -177,7 +175,7 @@ def test_a_bootstrap_lies_near_the_rows_and_independent_columns_do_not() -> None
     assert far.association > 5 * near.association
 
 
-def test_the_bootstraps_error_is_that_of_sampling() -> None:
+def test_the_bootstraps_error_is_that_of_sampling():
     """A second derivation: the mean distance of a binomial count is about sqrt(2 n p (1 - p) / pi). n = 80 bootstraps
     of 2,000 rows, 16 counts each: the mean has a relative deviation of about 2.1 %, so that 10 % is missed in 3 of a
     million seeds; the seed is fixed. A bootstrap of half the rows is found out."""
@@ -194,7 +192,7 @@ def test_the_bootstraps_error_is_that_of_sampling() -> None:
     assert np.mean(wrong) != pytest.approx(expected, rel=0.1)
 
 
-def test_the_majority_class_and_very_many_marginals() -> None:
+def test_the_majority_class_and_very_many_marginals():
     """The most frequent cell's share; of 1,225 pairs a yardstick takes 300."""
     assert majority(EncodedRows(("a",), (3,), np.array([[2], [2], [0], [2]])), "a") == 0.75
     wide = EncodedRows(tuple(f"c{place}" for place in range(50)), (2,) * 50, np.zeros((5, 50), dtype=np.int64))

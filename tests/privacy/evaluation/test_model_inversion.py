@@ -3,8 +3,6 @@
 Rows are drawn from a fixed seed, so that a run that passes once passes always; bounds are five deviations of a share.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -70,7 +68,7 @@ def blurred(shape: Floats, count: int, seed: int) -> Floats:
     return np.where(turned, 1 - shape, shape)
 
 
-def test_the_gradient_is_that_of_the_logarithm_of_the_chance() -> None:
+def test_the_gradient_is_that_of_the_logarithm_of_the_chance():
     """Against central differences in every entry, through two hidden layers."""
     model = made(PICTURES, (PIXELS, 8, 7, CLASSES))
     at = np.random.default_rng(5).random(PIXELS)
@@ -86,7 +84,7 @@ def test_the_gradient_is_that_of_the_logarithm_of_the_chance() -> None:
     assert gradient == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_is_found_is_an_input_that_a_row_could_have() -> None:
+def test_what_is_found_is_an_input_that_a_row_could_have():
     """Numbers within [0, 1], a category's entries a distribution; the label in the middle of the row is left out."""
     model = made(MIXED, (5, 6, 2))
     for cell in range(2):
@@ -100,7 +98,7 @@ def test_what_is_found_is_an_input_that_a_row_could_have() -> None:
         assert found.chance > begun
 
 
-def test_the_projection_is_the_nearest_distribution() -> None:
+def test_the_projection_is_the_nearest_distribution():
     """No other of 2,000 distributions is nearer, for each of 50 vectors."""
     rng = np.random.default_rng(2)
     others = rng.dirichlet(np.full(4, 0.5), 2000)
@@ -111,7 +109,7 @@ def test_the_projection_is_the_nearest_distribution() -> None:
         assert np.linalg.norm(nearest - vector) <= np.linalg.norm(others - vector, axis=1).min() + 1e-12
 
 
-def test_of_a_class_of_many_rows_the_typical_one_is_found() -> None:
+def test_of_a_class_of_many_rows_the_typical_one_is_found():
     """It is as like pictures of the class that were not trained on as those that were: no row is found."""
     each = shapes()
     rows, others = (
@@ -130,7 +128,7 @@ def test_of_a_class_of_many_rows_the_typical_one_is_found() -> None:
         assert abs(inside - outside) < 0.1
 
 
-def test_of_a_class_of_one_row_that_row_is_found_unless_the_model_never_saw_it() -> None:
+def test_of_a_class_of_one_row_that_row_is_found_unless_the_model_never_saw_it():
     each = shapes()
     many = np.concatenate([blurred(shape, 50, place) for place, shape in enumerate(each[:-1])])
     labels = np.repeat(np.arange(CLASSES - 1), 50)
@@ -144,7 +142,7 @@ def test_of_a_class_of_one_row_that_row_is_found_unless_the_model_never_saw_it()
     assert rank < 0.99
 
 
-def test_vectors_that_do_not_vary_are_like_nothing() -> None:
+def test_vectors_that_do_not_vary_are_like_nothing():
     assert likeness(np.ones(4), np.arange(4.0)) == 0.0
     assert likeness(np.arange(4.0), 3 - 2 * np.arange(4.0)) == pytest.approx(-1)
 
@@ -182,7 +180,7 @@ def of_the_population(asked: Unsigned) -> Floats:
 FLAT = np.full((PEOPLE, VALUES), 1 / VALUES)
 
 
-def test_a_model_that_memorises_tells_the_secret_of_its_rows_and_of_no_other() -> None:
+def test_a_model_that_memorises_tells_the_secret_of_its_rows_and_of_no_other():
     codes, labels = people()
     found = evidence(memorising(codes, labels), codes, labels, place=PLACE, values=VALUES)
     told = inferred(guessed(FLAT, found, weight=1.0), codes[:, PLACE].astype(np.int64), MEMBERS)
@@ -191,7 +189,7 @@ def test_a_model_that_memorises_tells_the_secret_of_its_rows_and_of_no_other() -
     assert told.leaked > 5 * told.deviation
 
 
-def test_a_model_that_is_right_about_the_population_tells_as_much_of_others_as_of_its_rows() -> None:
+def test_a_model_that_is_right_about_the_population_tells_as_much_of_others_as_of_its_rows():
     """It helps: two of four values are left. It leaks nothing."""
     codes, labels = people()
     found = evidence(of_the_population, codes, labels, place=PLACE, values=VALUES)
@@ -201,7 +199,7 @@ def test_a_model_that_is_right_about_the_population_tells_as_much_of_others_as_o
     assert abs(told.leaked) < 5 * told.deviation
 
 
-def test_what_every_model_of_the_population_says_is_taken_off() -> None:
+def test_what_every_model_of_the_population_says_is_taken_off():
     """A leak that hides under what is true of everybody is seen against reference models."""
     codes, labels = people()
     leaks = evidence(memorising(codes, labels), codes, labels, place=PLACE, values=VALUES)
@@ -213,7 +211,7 @@ def test_what_every_model_of_the_population_says_is_taken_off() -> None:
     assert hidden.members < 0.9
 
 
-def test_a_model_that_says_nothing_leaves_the_guess_to_the_population() -> None:
+def test_a_model_that_says_nothing_leaves_the_guess_to_the_population():
     codes, labels = people()
     silent = evidence(lambda asked: np.full((len(asked), 2), 0.5), codes, labels, place=PLACE, values=VALUES)
     prior = np.tile([0.1, 0.6, 0.2, 0.1], (PEOPLE, 1))
@@ -222,7 +220,7 @@ def test_a_model_that_says_nothing_leaves_the_guess_to_the_population() -> None:
     assert chosen_weight(prior, silent, codes[:, PLACE].astype(np.int64)) == 0.0
 
 
-def test_the_attacker_chooses_to_ask_a_model_that_leaks() -> None:
+def test_the_attacker_chooses_to_ask_a_model_that_leaks():
     """With a prior that is sure of one wrong value, small weights do not suffice."""
     codes, labels = people()
     found = evidence(memorising(codes, labels), codes, labels, place=PLACE, values=VALUES)[MEMBERS]
@@ -233,7 +231,7 @@ def test_the_attacker_chooses_to_ask_a_model_that_leaks() -> None:
     assert (guessed(prior, found, weight=weight) == truth).all()
 
 
-def test_the_value_that_is_written_in_the_row_is_not_read() -> None:
+def test_the_value_that_is_written_in_the_row_is_not_read():
     codes, labels = people()
     other = codes.copy()
     other[:, PLACE] = 0
@@ -242,7 +240,7 @@ def test_the_value_that_is_written_in_the_row_is_not_read() -> None:
     assert codes[:, PLACE].any()
 
 
-def test_shares_are_of_members_and_of_others_and_both_there_must_be() -> None:
+def test_shares_are_of_members_and_of_others_and_both_there_must_be():
     truth = np.array([0, 1, 2, 3, 0])
     found = inferred(np.array([0, 1, 0, 3, 1]), truth, np.array([True, True, True, False, False]))
     assert (found.members, found.others, found.people) == (pytest.approx(2 / 3), 0.5, (3, 2))

@@ -1,7 +1,5 @@
 """pMSE, Cramér's V, errors of cells and exact statistics: by hand, row by row, and where rows do differ."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from dataclasses import replace
@@ -38,7 +36,7 @@ def rows(number: int, seed: int, *, moved: float = 0.0) -> EncodedRows:
 
 
 @pytest.mark.parametrize(("real", "made"), [(2000, 2000), (3000, 1000)])
-def test_two_samples_of_one_population_have_a_ratio_of_one(real: int, made: int) -> None:
+def test_two_samples_of_one_population_have_a_ratio_of_one(real: int, made: int):
     """Mean of 40 ratios of a chi-squared with 10 degrees: deviation 0.071; six of them: false alarm < 1e-8."""
     ratios = []
     for seed in range(40):
@@ -48,7 +46,7 @@ def test_two_samples_of_one_population_have_a_ratio_of_one(real: int, made: int)
     assert abs(np.mean(ratios) - 1) < 0.43
 
 
-def test_rows_that_differ_are_told_apart() -> None:
+def test_rows_that_differ_are_told_apart():
     """One row in ten moved: both classifiers see it; the ratio of two samples of one population would be near 1."""
     pooled = pool(rows(2000, 1), rows(2000, 2, moved=0.2))
     regression, tree = logistic_propensity(pooled), tree_propensity(pooled)
@@ -59,7 +57,7 @@ def test_rows_that_differ_are_told_apart() -> None:
     assert 0.5 < same.ratio < 1.7
 
 
-def test_the_regression_is_the_one_of_scikit_learn() -> None:
+def test_the_regression_is_the_one_of_scikit_learn():
     """The same propensities as a fit on the full one-hot matrix, without penalty."""
     real, made = rows(700, 3), rows(500, 4, moved=0.3)
     both = np.concatenate([real.codes, made.codes])
@@ -73,7 +71,7 @@ def test_the_regression_is_the_one_of_scikit_learn() -> None:
     assert found.expected == pytest.approx(10 * (500 / 1200) * (700 / 1200) / 1200)
 
 
-def test_tables_that_share_no_label_are_wholly_told_apart() -> None:
+def test_tables_that_share_no_label_are_wholly_told_apart():
     """A label that one table alone has: p is 0 or 1, and the pMSE c (1 - c)."""
     real = EncodedRows(("a",), (2,), np.zeros((30, 1), dtype=np.int64))
     made = EncodedRows(("a",), (2,), np.ones((10, 1), dtype=np.int64))
@@ -82,7 +80,7 @@ def test_tables_that_share_no_label_are_wholly_told_apart() -> None:
     assert found.pmse == pytest.approx(0.25 * 0.75, rel=1e-3)
 
 
-def test_equal_tables_are_not_told_apart() -> None:
+def test_equal_tables_are_not_told_apart():
     found = logistic_propensity(pool(rows(100, 1), rows(100, 1)))
     assert found is not None
     assert found.pmse < 1e-12
@@ -92,7 +90,7 @@ def test_equal_tables_are_not_told_apart() -> None:
     assert same.ratio == 1
 
 
-def test_association_by_hand() -> None:
+def test_association_by_hand():
     """Equal columns 1, independent ones 0, and a 2 x 2 table whose V is |ad - bc| over the root of its margins."""
     counts = np.array([[30, 10], [20, 40]])
     codes = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], counts.reshape(-1), axis=0)
@@ -106,7 +104,7 @@ def test_association_by_hand() -> None:
         association_errors(table, EncodedRows(("a", "b"), (3, 2), np.empty((0, 2), dtype=np.int64)))
 
 
-def test_errors_of_cells_by_hand() -> None:
+def test_errors_of_cells_by_hand():
     """Three of six cells are published, one suppressed; the exact counts are 4, 0, 6 and 5 elsewhere."""
     published = PublishedCells(
         codes=np.array([[0, 0], [0, 1], [0, 2], [1, 0]]),
@@ -134,7 +132,7 @@ def test_errors_of_cells_by_hand() -> None:
         pickle.dumps(private)
 
 
-def test_the_yardstick_of_a_table_is_what_drawing_its_rows_again_would_miss() -> None:
+def test_the_yardstick_of_a_table_is_what_drawing_its_rows_again_would_miss():
     """A second derivation, by drawing: 2,000 bootstraps of 1,000 rows in three cells, within 3 % (seeded)."""
     counts = np.array([700, 250, 50])
     drawn = np.random.default_rng(1).multinomial(1000, counts / 1000, size=2000)
@@ -167,7 +165,7 @@ def counts_of(rows: list[tuple[int, int, int]], lattice: ValueLattice) -> Offset
 
 
 @pytest.mark.parametrize("weighed", [False, True])
-def test_exact_statistics_are_those_of_the_rows_one_by_one(weighed: bool) -> None:
+def test_exact_statistics_are_those_of_the_rows_one_by_one(weighed: bool):
     """By fractions: counts with missing values, sums, means, variances and quantiles without."""
     rows, lattice = rows_of(weighed), replace(AGE, weight=WEIGHT) if weighed else AGE
     counts = counts_of(rows, lattice)
@@ -202,7 +200,7 @@ def test_exact_statistics_are_those_of_the_rows_one_by_one(weighed: bool) -> Non
             assert array[cell] == float(at_or_below[0])
 
 
-def test_an_exact_effective_size_is_that_of_the_weights_one_by_one() -> None:
+def test_an_exact_effective_size_is_that_of_the_weights_one_by_one():
     """By fractions; a cell without weights has none, and steps cancel."""
     weight = replace(WEIGHT, weight=WEIGHT)
     rows = [(cell, steps + 1, steps) for cell, steps in ((0, 12), (0, 1), (0, 1), (1, 5), (1, 5), (2, 0))]
@@ -210,7 +208,7 @@ def test_an_exact_effective_size_is_that_of_the_weights_one_by_one() -> None:
     assert found.tolist() == [float(Fraction(14 * 14, 146)), 2.0, 0.0, 0.0, 0.0]
 
 
-def test_a_narrower_lattice_clips_once_more() -> None:
+def test_a_narrower_lattice_clips_once_more():
     """Offsets beyond its steps count as its ends: what a private clip does."""
     counts = OffsetCounts(
         np.zeros(3, np.int64), np.array([1, 5, 11]), np.ones(3, np.int64), 1, ValueLattice("age", *_ENDS, True)
@@ -218,7 +216,7 @@ def test_a_narrower_lattice_clips_once_more() -> None:
     assert counts.sums().tolist() == [0 + 4 + 6]
 
 
-def test_errors_are_over_cells_with_both_numbers() -> None:
+def test_errors_are_over_cells_with_both_numbers():
     """A suppressed cell, an infinite one, one of nobody and an excluded one are none of them."""
     exact = np.array([10.0, 20.0, np.nan, 40.0, 50.0, 60.0])
     value = np.array([13.0, 16.0, 1.0, np.nan, np.inf, 99.0])
@@ -235,7 +233,7 @@ def test_errors_are_over_cells_with_both_numbers() -> None:
     assert (nothing.cells, nothing.covered, nothing.rmse_unclipped) == (0, None, None)
 
 
-def test_errors_show_no_number_and_are_not_pickled() -> None:
+def test_errors_show_no_number_and_are_not_pickled():
     private = PrivateStatisticErrors({"t": {}})
     assert "auditor" in repr(private)
     with pytest.raises(TypeError, match="stay with the auditor"):

@@ -4,8 +4,6 @@ Rows and coins come from fixed seeds, so that a run that passes once passes alwa
 a chance of at most 1e-6 over fresh ones.
 """
 
-from __future__ import annotations
-
 from math import exp
 
 import numpy as np
@@ -41,7 +39,7 @@ def answered(inside: Inside, epsilon: float, seed: int) -> Floats:
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_rows_that_are_handed_out_are_found_out(paired: bool) -> None:
+def test_rows_that_are_handed_out_are_found_out(paired: bool):
     """The twin publishes its rows: who is in is told, and the other value of a row that was not in is not."""
     rows, trials = people(), tossed(2, paired=paired)
     seen = [SeenRows(rows[inside]) for inside in trials.inside]
@@ -59,7 +57,7 @@ def test_rows_that_are_handed_out_are_found_out(paired: bool) -> None:
     assert not judged(told, trials, CLAIM).holds
 
 
-def test_tables_without_noise_are_found_out_and_with_noise_are_not() -> None:
+def test_tables_without_noise_are_found_out_and_with_noise_are_not():
     """All 15 pairs of columns, exact; and with Laplace noise, each table taking a 15th of epsilon 1."""
     rows, trials, random = people(), tossed(3), np.random.default_rng(4)
     pairs = [(i, j) for i in range(COLUMNS) for j in range(i)]
@@ -82,7 +80,7 @@ def test_tables_without_noise_are_found_out_and_with_noise_are_not() -> None:
     assert scores[15.0].high < scores[15.0].allowed_advantage
 
 
-def test_a_model_that_knows_its_rows_by_heart_is_found_out() -> None:
+def test_a_model_that_knows_its_rows_by_heart_is_found_out():
     """Trained without noise on labels that nothing tells, until it has learned them: its losses show who was in."""
     random, trials = np.random.default_rng(5), tossed(6)
     rows = np.concatenate([random.integers(0, CELLS, (ROWS, 8)), random.integers(0, 2, (ROWS, 1))], axis=1)
@@ -104,7 +102,7 @@ def test_a_model_that_knows_its_rows_by_heart_is_found_out() -> None:
     assert -1 <= like.low <= like.advantage <= like.high <= 1
 
 
-def test_the_most_leaky_mechanism_of_a_claim_keeps_it_and_one_of_twice_as_much_does_not() -> None:
+def test_the_most_leaky_mechanism_of_a_claim_keeps_it_and_one_of_twice_as_much_does_not():
     """Randomized response at the claim's epsilon, at nearly all that it allows; and at twice that."""
     trials = tossed(7, releases=20)
     sound = judged(answered(trials.inside, 1.0, 8), trials, CLAIM)
@@ -117,7 +115,7 @@ def test_the_most_leaky_mechanism_of_a_claim_keeps_it_and_one_of_twice_as_much_d
 
 
 @pytest.mark.long
-def test_a_sound_claim_is_refuted_as_seldom_as_is_said() -> None:
+def test_a_sound_claim_is_refuted_as_seldom_as_is_said():
     """60 games of randomized response at the claim, at a stated chance of 5 %: on average at most 3 are refuted.
     Sixteen or more have a chance below 1e-6 if each is refuted with 5 %; the seed is fixed."""
     refuted = 0
@@ -127,7 +125,7 @@ def test_a_sound_claim_is_refuted_as_seldom_as_is_said() -> None:
     assert refuted < 16
 
 
-def test_scores_that_say_nothing_prove_nothing() -> None:
+def test_scores_that_say_nothing_prove_nothing():
     trials = tossed(10)
     found = judged(np.random.default_rng(11).random(trials.inside.shape), trials, CLAIM)
     assert found.holds
@@ -137,14 +135,14 @@ def test_scores_that_say_nothing_prove_nothing() -> None:
     assert (same.holds, same.area, same.advantage) == (True, 0.5, 0.0)
 
 
-def test_an_interval_holds_its_mean_as_often_as_it_says() -> None:
+def test_an_interval_holds_its_mean_as_often_as_it_says():
     """4,000 intervals of eight normal values: 95 %, within five deviations of a share (0.0035 each)."""
     random = np.random.default_rng(12)
     held = sum(low <= 0.1 <= high for _, low, high in (interval(random.normal(0.1, 0.05, 8)) for _ in range(4000)))
     assert abs(held / 4000 - 0.95) < 5 * 0.0035
 
 
-def test_the_area_is_the_chance_that_a_member_scores_above_another_row() -> None:
+def test_the_area_is_the_chance_that_a_member_scores_above_another_row():
     """By hand: of the 6 pairs 4 are in order and one is a tie."""
     scores, members = np.array([3.0, 2.0, 1.0, 2.0, 0.0]), np.array([True, True, False, False, False])
     pairs = [(s > t) + 0.5 * (s == t) for s in scores[members] for t in scores[~members]]
@@ -153,7 +151,7 @@ def test_the_area_is_the_chance_that_a_member_scores_above_another_row() -> None
     assert found.caught_at_low_rate == 0.5
 
 
-def test_scores_that_say_nothing_have_an_area_of_a_half() -> None:
+def test_scores_that_say_nothing_have_an_area_of_a_half():
     members = np.arange(2000) % 2 == 0
     assert attack(np.zeros(2000), members).area == 0.5
     guessed = attack(np.random.default_rng(1).random(2000), members)
@@ -161,20 +159,20 @@ def test_scores_that_say_nothing_have_an_area_of_a_half() -> None:
     assert guessed.caught_at_low_rate < 0.05
 
 
-def test_members_and_others_there_must_be() -> None:
+def test_members_and_others_there_must_be():
     for members in (np.zeros(3, bool), np.ones(3, bool)):
         with pytest.raises(ValueError, match="some rows must"):
             attack(np.zeros(3), members)
 
 
-def test_confidence_is_the_logit_of_the_true_cell_and_always_finite() -> None:
+def test_confidence_is_the_logit_of_the_true_cell_and_always_finite():
     chances = np.array([[0.5, 0.5], [0.2, 0.8], [1.0, 0.0]])
     found = scaled_confidence(chances, np.array([0, 1, 1]))
     assert found[:2] == pytest.approx([0.0, np.log(4)])
     assert np.isfinite(found).all()
 
 
-def test_shadow_models_see_what_a_threshold_cannot() -> None:
+def test_shadow_models_see_what_a_threshold_cannot():
     """Rows that are hard for everybody hide the small shift of the members, until each is held against itself."""
     rng = np.random.default_rng(2)
     rows, models = 1500, 17

@@ -1,7 +1,5 @@
 """A federation for the tests: sites and a coordinator, each with a ledger of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Marginal counts across sites: what is summed, what it costs at each ledger, and what noise in shares adds up to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -61,7 +59,7 @@ def released(places: Callable[[str], Place], plan: CountingPlan) -> tuple[RoundS
 @pytest.mark.parametrize("trust", [BLIND, SERVER], ids=["shares", "server"])
 def test_the_sum_over_sites_is_the_pooled_table_with_the_noise_that_is_charged(
     places: Callable[[str], Place], trust: Trust
-) -> None:
+):
     """n = 400 cells; the spread within 30 % is 8 standard errors: false alarm below 1e-14. Half of it must fail."""
     plan = replace(PLAN, trust=trust)
     table, ledgers = released(places, plan)
@@ -75,7 +73,7 @@ def test_the_sum_over_sites_is_the_pooled_table_with_the_noise_that_is_charged(
         assert ledger.verify() == []
 
 
-def test_a_sum_of_shares_is_a_discrete_gaussian() -> None:
+def test_a_sum_of_shares_is_a_discrete_gaussian():
     """By convolution, out to 9 standard deviations; shares of a 64th of the least variance are not."""
 
     def apart(variance: float) -> float:
@@ -93,7 +91,7 @@ def test_a_sum_of_shares_is_a_discrete_gaussian() -> None:
     assert PLAN.share_variance >= FINEST_VARIANCE
 
 
-def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
+def test_people_at_several_sites_are_charged_for_all_their_rows():
     shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event(0).moves == (3,)
     assert shared.site_event(0) == PLAN.site_event(0)
@@ -101,7 +99,7 @@ def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
     assert (replaced.site_event(0).moves, replaced.person_event(0).moves) == ((2, 2), (4, 4))
 
 
-def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places: Callable[[str], Place]) -> None:
+def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places: Callable[[str], Place]):
     ledger = a_ledger(places("north"), PLAN.record_events)
     grant = open_grant(ledger, "run-1")
     answer = site(grant, EXACT["north"], PLAN)
@@ -120,6 +118,6 @@ def test_a_table_leaves_a_site_once_and_no_more_often_than_it_is_charged(places:
 
 
 @pytest.mark.parametrize("changed", [{"cliques": ()}, {"reserve": -1}, {"sigma_squared": Fraction(10**20)}])
-def test_a_plan_that_cannot_be_counted_is_refused(changed: dict[str, Any]) -> None:
+def test_a_plan_that_cannot_be_counted_is_refused(changed: dict[str, Any]):
     with pytest.raises(CannotTrain):
         replace(PLAN, **changed)

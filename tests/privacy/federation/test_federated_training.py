@@ -1,7 +1,5 @@
 """What federated training stands on: bounds of shares and of people, sampling by coins, weighted averages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, pi
@@ -51,7 +49,7 @@ def stated(variance: float, shares: int) -> float:
 
 @pytest.mark.parametrize("shares", [2, 3, 5, 9])
 @pytest.mark.parametrize("variance", [0.25, 0.5, 0.75, 1.0])
-def test_a_sum_of_shares_is_as_near_a_discrete_gaussian_as_is_stated(variance: float, shares: int) -> None:
+def test_a_sum_of_shares_is_as_near_a_discrete_gaussian_as_is_stated(variance: float, shares: int):
     """Where it can be seen in float64. Of two shares it is about a fifth of what is stated, whatever the variance. So
     the exponent is the right one: with another the fifth would not stay."""
     found = apart(variance, shares) / stated(variance, shares)
@@ -60,13 +58,12 @@ def test_a_sum_of_shares_is_as_near_a_discrete_gaussian_as_is_stated(variance: f
         assert 0.19 < found < 0.26
 
 
-def test_at_the_least_variance_of_a_share_it_is_nothing() -> None:
+def test_at_the_least_variance_of_a_share_it_is_nothing():
     assert stated(FINEST_VARIANCE, MOST_SITES) < 1e-60
     assert stated(FINEST_VARIANCE / 4, MOST_SITES) > 1e-60
 
 
 def stick(one: Density, other: Density, factor: float) -> float:
-    """The integral of max(0, one - factor other)."""
     return float(np.maximum(one - factor * other, 0).sum() * STEP)
 
 
@@ -83,7 +80,7 @@ FACTORS = [1.0, 1.01, 1.1, 1.5, 2.0, 5.0, 20.0]
 @pytest.mark.parametrize("part", [1.0, 0.6, -0.4])
 def test_no_mixture_is_above_one_large_shift_whenever_a_row_is_sampled(
     sites: int, chance: float, deviation: float, part: float
-) -> None:
+):
     """Both directions, at every factor; rows that move the sum by less, or back, tell no more."""
     counts = binom.pmf(np.arange(sites + 1), sites, chance)
     shifts = [part * k + (1 - part) * (k > 1) for k in range(sites + 1)]
@@ -97,9 +94,7 @@ def test_no_mixture_is_above_one_large_shift_whenever_a_row_is_sampled(
 
 
 @pytest.mark.parametrize(("sites", "chance", "deviation"), CASES)
-def test_one_row_s_event_is_not_enough_for_a_person_at_several_sites(
-    sites: int, chance: float, deviation: float
-) -> None:
+def test_one_row_s_event_is_not_enough_for_a_person_at_several_sites(sites: int, chance: float, deviation: float):
     """The wrong case: a person who is charged as if one of their rows were all."""
     counts = binom.pmf(np.arange(sites + 1), sites, chance)
     without = norm.pdf(LINE, 0, deviation)
@@ -143,7 +138,7 @@ def counted(place: Place, plan: FederatedPlan) -> list[float]:
 
 
 @pytest.mark.stat
-def test_a_contribution_is_a_sum_over_about_half_of_the_rows(sqlite_place: Place) -> None:
+def test_a_contribution_is_a_sum_over_about_half_of_the_rows(sqlite_place: Place):
     """n = 400 rows in each of 3 rounds, q = 1/2; false alarm 6e-11; the rounds have samples of their own. That three
     samples are of one size has a chance of 0.1 %, so what they have in common is not looked at."""
     for rows in counted(sqlite_place, HALF):
@@ -151,7 +146,7 @@ def test_a_contribution_is_a_sum_over_about_half_of_the_rows(sqlite_place: Place
         assert LEAST <= rows <= MOST
 
 
-def test_with_q_1_it_is_a_sum_over_all_of_them(tmp_path: Path) -> None:
+def test_with_q_1_it_is_a_sum_over_all_of_them(tmp_path: Path):
     """The wrong case of the test above: sites that do not sample."""
     place = Place(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path)
     try:
@@ -165,7 +160,7 @@ def test_with_q_1_it_is_a_sum_over_all_of_them(tmp_path: Path) -> None:
 ONE, OTHER = np.array([1, 2, 3], np.float32), np.array([4, 2, -3], np.float32)
 
 
-def test_models_are_averaged_by_the_rows_that_are_declared() -> None:
+def test_models_are_averaged_by_the_rows_that_are_declared():
     average = averaged([ONE, OTHER], [100, 300])
     np.testing.assert_array_equal(average, np.array([3.25, 2, -1.5], np.float32))
     assert average.dtype == np.float32
@@ -176,6 +171,6 @@ def test_models_are_averaged_by_the_rows_that_are_declared() -> None:
     ("models", "rows"),
     [([], []), ([ONE], [1, 2]), ([ONE, OTHER[:2]], [1, 2]), ([ONE, OTHER], [1, 0]), ([ONE, OTHER], [1, 2.0])],
 )
-def test_what_cannot_be_averaged_is_refused(models: list[np.ndarray], rows: list[int]) -> None:
+def test_what_cannot_be_averaged_is_refused(models: list[np.ndarray], rows: list[int]):
     with pytest.raises(CannotTrain):
         averaged(models, rows)

@@ -1,7 +1,5 @@
 """Training across sites: what is summed, what it costs at each ledger, and what a lost site or attempt does."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,7 +50,7 @@ from tests.privacy.learning.reference_learners import mixed_codes, p3gm
 from tests.privacy.ledger.ledgers import KEYED_HASH, Place
 
 
-def test_every_site_and_the_coordinator_pay_each_round_once(places: Callable[[str], Place]) -> None:
+def test_every_site_and_the_coordinator_pay_each_round_once(places: Callable[[str], Place]):
     federation = Federation(places)
     model = federation.train()
     assert federation.drawn() == ["fed/00000", "fed/00001", "fed/00002"]
@@ -65,7 +63,7 @@ def test_every_site_and_the_coordinator_pay_each_round_once(places: Callable[[st
     np.testing.assert_array_equal(replayed(LEARNER, LAYOUT, PLAN, model.rounds, execution=CPU), model.parameters)
 
 
-def test_the_sum_over_sites_is_the_pooled_sum_of_the_same_samples(places: Callable[[str], Place]) -> None:
+def test_the_sum_over_sites_is_the_pooled_sum_of_the_same_samples(places: Callable[[str], Place]):
     """All rows are sampled, and the trusted server would add the noise: contributions are exact on the lattice. Where
     sums are exact the sites' sum equals the clipped sum over all rows up to a lattice step a site and float32."""
     plan = FederatedPlan(replace(TRAINING, sampling_probability=Fraction(1)), NAMES, (40, 40, 40), TRUSTED)
@@ -80,7 +78,7 @@ def test_the_sum_over_sites_is_the_pooled_sum_of_the_same_samples(places: Callab
     assert wrong > 100 * plan.lattice
 
 
-def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place]) -> None:
+def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place]):
     """Any learner's loss is a sum over rows: each site's gradients of a latent model add up as a classifier's do."""
     learner = p3gm()
     sites = {}
@@ -104,7 +102,7 @@ def test_the_decoder_of_p3gm_trains_across_sites(places: Callable[[str], Place])
     assert not np.array_equal(model.parameters, initial_state(learner).parameters)
 
 
-def test_a_resumed_coordinator_replays_its_rounds_and_asks_no_site(places: Callable[[str], Place]) -> None:
+def test_a_resumed_coordinator_replays_its_rounds_and_asks_no_site(places: Callable[[str], Place]):
     federation = Federation(places)
     first = federation.train()
     again = federation.train()
@@ -112,7 +110,7 @@ def test_a_resumed_coordinator_replays_its_rounds_and_asks_no_site(places: Calla
     assert [site.asked for site in federation.sites.values()] == [3, 3, 3]
 
 
-def test_training_goes_on_over_the_survivors_when_a_site_is_dropped(places: Callable[[str], Place]) -> None:
+def test_training_goes_on_over_the_survivors_when_a_site_is_dropped(places: Callable[[str], Place]):
     federation = Federation(places)
 
     def drop(summed: Any) -> None:
@@ -123,7 +121,7 @@ def test_training_goes_on_over_the_survivors_when_a_site_is_dropped(places: Call
     assert [len(site.drawn()) for site in federation.sites.values()] == [3, 3, 2]
 
 
-def test_too_few_sites_are_never_summed_and_the_attempt_is_paid_once(places: Callable[[str], Place]) -> None:
+def test_too_few_sites_are_never_summed_and_the_attempt_is_paid_once(places: Callable[[str], Place]):
     federation = Federation(places)
     for name in ("east", "south"):
         federation.sites[name].silent = True
@@ -142,7 +140,7 @@ def test_too_few_sites_are_never_summed_and_the_attempt_is_paid_once(places: Cal
     assert len(model.rounds) == 3
 
 
-def test_when_the_way_to_the_sites_breaks_the_run_ends_and_can_be_resumed(places: Callable[[str], Place]) -> None:
+def test_when_the_way_to_the_sites_breaks_the_run_ends_and_can_be_resumed(places: Callable[[str], Place]):
     federation = Federation(places)
 
     def cut(_call: Call) -> None:
@@ -157,7 +155,7 @@ def test_when_the_way_to_the_sites_breaks_the_run_ends_and_can_be_resumed(places
     assert [len(site.drawn()) for site in federation.sites.values()] == [4, 3, 3]
 
 
-def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[str], Place]) -> None:
+def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[str], Place]):
     federation = Federation(places)
     for site in federation.sites.values():
         site.silent = True
@@ -166,7 +164,7 @@ def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[s
     assert federation.drawn() == ["fed/00000/lost-0", "fed/00000/lost-1", "fed/00000/lost-2"]
 
 
-def test_a_site_answers_an_attempt_once(places: Callable[[str], Place]) -> None:
+def test_a_site_answers_an_attempt_once(places: Callable[[str], Place]):
     site = Federation(places).sites["north"]
     site(call())
     with pytest.raises(LedgerRefusal, match="what a site sends leaves it once"):
@@ -176,7 +174,7 @@ def test_a_site_answers_an_attempt_once(places: Callable[[str], Place]) -> None:
 
 def test_a_site_that_is_killed_between_receipt_and_journal_pays_and_answers_again(
     places: Callable[[str], Place], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     class Killed(BaseException):
         pass
 
@@ -198,7 +196,7 @@ def test_a_site_that_is_killed_between_receipt_and_journal_pays_and_answers_agai
     assert site.ledger.verify() == []
 
 
-def test_a_site_whose_charge_is_used_up_refuses_and_is_left_out(places: Callable[[str], Place]) -> None:
+def test_a_site_whose_charge_is_used_up_refuses_and_is_left_out(places: Callable[[str], Place]):
     federation = Federation(places)
     for attempt in range(100, 105):
         federation.sites["east"](call(0, attempt))
@@ -210,7 +208,7 @@ def test_a_site_whose_charge_is_used_up_refuses_and_is_left_out(places: Callable
     }
 
 
-def test_what_a_site_keeps_of_a_round_is_a_receipt(places: Callable[[str], Place]) -> None:
+def test_what_a_site_keeps_of_a_round_is_a_receipt(places: Callable[[str], Place]):
     site = Federation(places).sites["north"]
     sent = site(call())
     assert sent is not None
@@ -222,7 +220,7 @@ def test_what_a_site_keeps_of_a_round_is_a_receipt(places: Callable[[str], Place
 
 
 @pytest.mark.stat
-def test_the_noise_of_a_sum_is_what_the_fewest_survivors_leave() -> None:
+def test_the_noise_of_a_sum_is_what_the_fewest_survivors_leave():
     """Shares alone, n = 30,000 numbers: the threshold of 7 % is 17 standard errors (1/sqrt(2 n) = 0.0041). False
     alarm below 1e-60. The noise of one share fewer (sqrt(1/2), sqrt(2/3)) must fail."""
     sizes = 30_000
@@ -235,7 +233,7 @@ def test_the_noise_of_a_sum_is_what_the_fewest_survivors_leave() -> None:
         assert abs(measured / expected - (1 - 1 / sites) ** 0.5) > 0.1
 
 
-def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]) -> None:
+def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]):
     plan = FederatedPlan(TRAINING, NAMES, (40, 40, 40), TRUSTED)
     federation = Federation(places, plan)
     exact = Collected((True, True, True), np.zeros(SIZE, np.uint32))
@@ -253,7 +251,7 @@ def test_a_trusted_server_adds_all_of_the_noise(places: Callable[[str], Place]) 
         Collected((True, True, True), np.zeros(SIZE, np.int64)),  # type: ignore[arg-type]
     ],
 )
-def test_what_no_round_can_have_brought_is_not_released(places: Callable[[str], Place], collected: Collected) -> None:
+def test_what_no_round_can_have_brought_is_not_released(places: Callable[[str], Place], collected: Collected):
     grant = open_grant(Federation(places).ledger, "run-1")
     with pytest.raises(LedgerRefusal, match="failed while noise was drawn"):
         sum_round(grant, lambda attempt: collected)
@@ -273,7 +271,7 @@ def test_what_no_round_can_have_brought_is_not_released(places: Callable[[str], 
         {"noise": "server", "server": "x", "colluding": 1},
     ],
 )
-def test_trust_that_contradicts_itself_is_refused(changed: dict[str, Any]) -> None:
+def test_trust_that_contradicts_itself_is_refused(changed: dict[str, Any]):
     with pytest.raises(CannotTrain):
         FederatedPlan(TRAINING, NAMES, (40, 40, 40), replace(BLIND, **changed))
 
@@ -288,12 +286,12 @@ def test_trust_that_contradicts_itself_is_refused(changed: dict[str, Any]) -> No
         {"training": replace(TRAINING, noise_multiplier=Fraction(10**6))},
     ],
 )
-def test_a_plan_that_does_not_fit_together_is_refused(changed: dict[str, Any]) -> None:
+def test_a_plan_that_does_not_fit_together_is_refused(changed: dict[str, Any]):
     with pytest.raises(CannotTrain):
         replace(PLAN, **changed)
 
 
-def test_a_person_at_several_sites_is_charged_for_all_of_their_rows() -> None:
+def test_a_person_at_several_sites_is_charged_for_all_of_their_rows():
     """Against a second derivation: with every row sampled, m rows are one Gaussian of multiplier s / m."""
     shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event(0) == PoissonSampledGaussian(Fraction(2, 3), at_least_one(Fraction(1, 2), 3), 1)
@@ -305,7 +303,7 @@ def test_a_person_at_several_sites_is_charged_for_all_of_their_rows() -> None:
     assert best_epsilon(shared.person_events, delta)[0] > best_epsilon(PLAN.person_events, delta)[0]
 
 
-def test_no_mixture_of_a_persons_sampled_rows_tells_more_than_the_event_says() -> None:
+def test_no_mixture_of_a_persons_sampled_rows_tells_more_than_the_event_says():
     """By quadrature: the Renyi divergence of the mixture over K ~ binomial(m, q) of shifts K, in both directions. Of
     one row alone, which is the wrong case, it is less than the mixture's."""
     step = 0.001
@@ -325,19 +323,19 @@ def test_no_mixture_of_a_persons_sampled_rows_tells_more_than_the_event_says() -
                 assert told > renyi(alone, order)
 
 
-def test_colluding_sites_take_their_shares_out_of_the_noise() -> None:
+def test_colluding_sites_take_their_shares_out_of_the_noise():
     assert replace(PLAN, trust=replace(BLIND, fewest=3, colluding=1)).share_deviation == pytest.approx(
         PLAN.share_deviation
     )
 
 
-def test_whole_numbers_come_back_from_their_residues() -> None:
+def test_whole_numbers_come_back_from_their_residues():
     numbers = np.array([-(2**31), -1, 0, 1, 2**31 - 1])
     np.testing.assert_array_equal(lifted(residues_of(numbers)), numbers)
 
 
 @pytest.mark.stat
-def test_wide_shares_reach_every_whole_number() -> None:
+def test_wide_shares_reach_every_whole_number():
     """Of numbers beyond a standard deviation of 2^24 steps half are odd; float32 makes none of them. About 20,000 of
     n = 2^16 lie beyond; 7 standard deviations of a binomial: false alarm below 10^-11. And their distribution is the
     normal one: by the inequality of Dvoretzky, Kiefer, Wolfowitz below 10^-9."""
@@ -353,12 +351,12 @@ def test_wide_shares_reach_every_whole_number() -> None:
         noise_share(3, standard_deviation=2.0**29, source=SecureBytes())
 
 
-def test_a_share_too_fine_for_its_lattice_is_not_drawn() -> None:
+def test_a_share_too_fine_for_its_lattice_is_not_drawn():
     with pytest.raises(NoiseRefused, match="steps"):
         noise_share(3, standard_deviation=255.0, source=SecureBytes())
 
 
-def test_only_the_parts_themselves_are_let_in(places: Callable[[str], Place]) -> None:
+def test_only_the_parts_themselves_are_let_in(places: Callable[[str], Place]):
     class Other(FederatedPlan):
         pass
 

@@ -1,7 +1,5 @@
 """Sums of bounded vectors across sites: what is summed, what it costs at each ledger, and how far rows move it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -87,7 +85,7 @@ class Parties:
 @pytest.mark.parametrize("trust", [BLIND, SERVER], ids=["shares", "server"])
 def test_the_sum_over_sites_is_the_pooled_sum_with_the_noise_that_is_charged(
     places: Callable[[str], Place], trust: Trust, rows_about: int
-) -> None:
+):
     """n = 5,050 numbers; the spread within 8 % is 8 standard errors: false alarm below 1e-14. The noise of one share
     fewer, sqrt(2/3) of it, and of one more, must fail. So must the mean of another pooled sum: numbers that rows move
     by 200 of their bounds."""
@@ -112,7 +110,7 @@ def test_the_sum_over_sites_is_the_pooled_sum_with_the_noise_that_is_charged(
         assert ledger.verify() == []
 
 
-def test_what_is_charged_is_what_was_planned_whatever_the_unit() -> None:
+def test_what_is_charged_is_what_was_planned_whatever_the_unit():
     """The noise is as wide as that of sums in one place, but for what rounding adds: less than a tenth here."""
     for rows_about in (10, 200, 40_000, 80_000):
         plan = replace(PLAN, rows_about=(rows_about, 10, 10))
@@ -124,7 +122,7 @@ def test_what_is_charged_is_what_was_planned_whatever_the_unit() -> None:
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", sorted(all_statistics()))
-def test_no_change_of_a_units_rows_moves_what_is_sent_by_more_than_the_event_says(name: str, adjacency: Any) -> None:
+def test_no_change_of_a_units_rows_moves_what_is_sent_by_more_than_the_event_says(name: str, adjacency: Any):
     """60 random changes of up to two rows, at one site and at two, on units from 2^-16 to those that round much."""
     statistic, random = all_statistics()[name], np.random.default_rng(5)
     for rows_about in (40, 10**5, 10**6):
@@ -150,7 +148,7 @@ def squared(change: np.ndarray[Any, Any]) -> int:
     return sum(int(each) ** 2 for each in change)
 
 
-def test_rounding_is_counted() -> None:
+def test_rounding_is_counted():
     """Every number of a sum on the edge: a change of one lattice unit each moves all of them by a sent unit. Without
     the root of the length, which is the wrong bound, more is moved than the event says."""
     plan = replace(PLAN, rows_about=(10**5, 10, 10), sums=(SumBounds((2**12,), 3600, RHO),))
@@ -163,7 +161,7 @@ def test_rounding_is_counted() -> None:
     assert plan.moves(0)[0] >= 2**12 / 2**unit + 3600**0.5
 
 
-def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
+def test_people_at_several_sites_are_charged_for_all_their_rows():
     shared = replace(PLAN, trust=replace(BLIND, sites_per_person=3))
     assert shared.person_event(0).moves == (3 * shared.moves(0)[0],)
     assert concentrated_loss(shared.site_event(0)) < RHO / 8
@@ -171,7 +169,7 @@ def test_people_at_several_sites_are_charged_for_all_their_rows() -> None:
     assert shared.sigma_squared(0) == pytest.approx(9 * PLAN.sigma_squared(0))
 
 
-def test_a_lost_attempt_of_any_sum_is_paid_out_of_the_reserve(places: Callable[[str], Place]) -> None:
+def test_a_lost_attempt_of_any_sum_is_paid_out_of_the_reserve(places: Callable[[str], Place]):
     parties = Parties(places)
     assert parties.plan.person_events[-1] == ZeroConcentrated(parties.plan.person_events[-1].rho)  # type: ignore[union-attr]
     parties.silent = {"south"}
@@ -185,7 +183,7 @@ def test_a_lost_attempt_of_any_sum_is_paid_out_of_the_reserve(places: Callable[[
         parties.answer("north", Call(0, "f" * 16, NOTHING))
 
 
-def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[str], Place]) -> None:
+def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[str], Place]):
     parties = Parties(places)
     parties.silent = set(NAMES)
     for refused in (AttemptLost, AttemptLost, GrantExceeded):
@@ -193,7 +191,7 @@ def test_no_more_attempts_are_made_than_the_reserve_pays_for(places: Callable[[s
             parties.summed()
 
 
-def test_sums_leave_a_site_once(places: Callable[[str], Place]) -> None:
+def test_sums_leave_a_site_once(places: Callable[[str], Place]):
     parties = Parties(places)
     sent = parties.answer("north", Call(0, "0" * 16, NOTHING))
     assert lifted(sent.residues).size == SQUARES.length
@@ -206,7 +204,7 @@ def test_sums_leave_a_site_once(places: Callable[[str], Place]) -> None:
 
 def test_a_site_killed_at_the_end_of_a_phase_pays_when_the_next_begins(
     places: Callable[[str], Place], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The keys of both phases begin alike; of a run whose keys begin otherwise the receipt is not taken."""
 
     class Killed(BaseException):
@@ -228,7 +226,7 @@ def test_a_site_killed_at_the_end_of_a_phase_pays_when_the_next_begins(
     assert keys == [f"fed/sums/00000/{'0' * 16}", f"fed/next/00000/{'1' * 16}"]
 
 
-def test_a_statistic_of_other_bounds_than_were_planned_is_refused(places: Callable[[str], Place]) -> None:
+def test_a_statistic_of_other_bounds_than_were_planned_is_refused(places: Callable[[str], Place]):
     parties = Parties(places)
     grant, rows = parties.grants["north"], private(WARDS["north"], WIDE)
     finer = replace(SQUARES, embedding=replace(SQUARES.embedding, bits=7))
@@ -248,7 +246,7 @@ def test_a_statistic_of_other_bounds_than_were_planned_is_refused(places: Callab
     assert parties.drawn("north") == []
 
 
-def test_many_rows_are_added_up_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_added_up_exactly(monkeypatch: pytest.MonkeyPatch):
     """Block by block in whole numbers of any size; what is beyond a site's part of the range is clipped."""
     statistic, codes = all_statistics()["class moments"], random_rows(500)
     monkeypatch.setattr(federated_sums, "BLOCK", 64)
@@ -263,7 +261,7 @@ def test_many_rows_are_added_up_exactly(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("statistic", "rows"), [(Moments(embedded(), LabelCodes("label", 3), ("counts",)), 40), (SQUARES, 10**5)]
 )
-def test_what_is_released_comes_back_in_lattice_units(statistic: Moments, rows: int) -> None:
+def test_what_is_released_comes_back_in_lattice_units(statistic: Moments, rows: int):
     plan = planned(statistic, rows_about=(rows, 10, 10))
     exact = np.arange(-50, 50) * (1 if plan.unit(0) <= 0 else 1 << plan.unit(0))
     np.testing.assert_array_equal(plan.received(0, plan.sent(0, exact)), exact)
@@ -284,6 +282,6 @@ def test_what_is_released_comes_back_in_lattice_units(statistic: Moments, rows: 
         {"trust": replace(BLIND, fewest=4)},
     ],
 )
-def test_a_plan_that_cannot_be_summed_is_refused(changed: dict[str, Any]) -> None:
+def test_a_plan_that_cannot_be_summed_is_refused(changed: dict[str, Any]):
     with pytest.raises(CannotTrain):
         replace(PLAN, **changed)

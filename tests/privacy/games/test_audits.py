@@ -3,8 +3,6 @@
 Confidence of what is shipped is 1 - 1e-9 a game; that of the twins is 99.9 %, and they are found out with far less.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
@@ -34,7 +32,7 @@ AUDITS: dict[str, LikelihoodAudit] = {
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_the_canary_moves_every_column_and_pair_by_its_whole_sensitivity(name: str) -> None:
+def test_the_canary_moves_every_column_and_pair_by_its_whole_sensitivity(name: str):
     audit = AUDITS[name]
     one, other = (Source(audit.task, table) for table in audit.tables)
     square = 1 if audit.adjacency == "add_remove" else 2
@@ -43,7 +41,7 @@ def test_the_canary_moves_every_column_and_pair_by_its_whole_sensitivity(name: s
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_a_fit_spends_its_whole_charge_on_draws_that_are_weighed(name: str) -> None:
+def test_a_fit_spends_its_whole_charge_on_draws_that_are_weighed(name: str):
     """The events of one fit add up to what is charged, but for a thousandth, and choices are among them."""
     audit, events = AUDITS[name], []
 
@@ -72,7 +70,7 @@ def _chooses(event: PrivacyEvent) -> bool:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_the_ratios_of_a_choice_are_those_of_its_two_laws(there: bool) -> None:
+def test_the_ratios_of_a_choice_are_those_of_its_two_laws(there: bool):
     """P'(i) = P(i) e^odds(i) adds up to 1, for both tables' laws, which are computed here by hand."""
     audit = AUDITS["mst, add_remove"]
     made_by = generator(audit.name)
@@ -102,7 +100,7 @@ def test_the_ratios_of_a_choice_are_those_of_its_two_laws(there: bool) -> None:
     assert max(odds) - min(odds) == pytest.approx(1.5)
 
 
-def test_the_largest_shift_is_that_of_the_worst_choice_among_all() -> None:
+def test_the_largest_shift_is_that_of_the_worst_choice_among_all():
     """Without choices it is the noise's. With one it is the mean over the noise of the worst pair of that range, by
     brute force; and it is above what the same loss as noise would have."""
     assert largest_shift(1.3, ()) == pytest.approx(1.3, abs=1e-4)
@@ -121,7 +119,7 @@ def test_the_largest_shift_is_that_of_the_worst_choice_among_all() -> None:
     assert found > sqrt(gaussian**2 + epsilon**2 / 4)
 
 
-def test_right_guesses_prove_most_of_a_shift_and_no_more() -> None:
+def test_right_guesses_prove_most_of_a_shift_and_no_more():
     """20,000 trials of two normal laws of shift 2, from a fixed seed; as many guesses of each table are asked for."""
     random = np.random.default_rng(3)
     odds = [2 * (random.normal(size=10_000) + sign) for sign in (1, -1)]
@@ -135,7 +133,7 @@ def test_right_guesses_prove_most_of_a_shift_and_no_more() -> None:
 @pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("name", ["mst, add_remove", "privbayes, replace_one"])
-def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(name: str) -> None:
+def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(name: str):
     """100 fits of each table; the shipped one is above with a chance below 1e-9. A third of the noise makes a shift
     of 6.3, so that a guess is wrong with a chance below 0.001. The twin is missed where 12 of 200 are, a chance below
     1e-17."""
@@ -150,7 +148,7 @@ def test_a_generator_stays_below_its_charge_and_a_third_of_the_noise_does_not(na
 
 
 @pytest.mark.stat
-def test_scores_of_one_training_are_as_far_apart_as_its_plan_says() -> None:
+def test_scores_of_one_training_are_as_far_apart_as_its_plan_says():
     """800 canaries: the difference of means has a standard error of 0.07 deviations; six of them, false alarm 1e-8.
     Shift of a shipped score: sampling probability times the root of the steps over the noise multiplier, times the
     part of a gradient that is not the bias's. Hardly clipped, it is eight times as much."""
@@ -165,7 +163,7 @@ def test_scores_of_one_training_are_as_far_apart_as_its_plan_says() -> None:
         assert abs(seen - factor * expected) < 6 * 0.0707 * (1 + factor * expected / 2)
 
 
-def test_the_claimed_shift_allows_what_the_loss_distribution_does() -> None:
+def test_the_claimed_shift_allows_what_the_loss_distribution_does():
     """One step over all rows is a Gaussian pair: the shift is one over the multiplier."""
     training = one_training.Training(800)
     (event, *_) = training.plan.events

@@ -4,8 +4,6 @@ Confidence of what is shipped is 1 - 1e-9 a game, so that one which just keeps i
 1e-9; that of the twins is 99.9 %, and they fail to be found out with less, as their bounds are far above the claim.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -81,7 +79,7 @@ FAST: dict[str, tuple[Callable[[], Game], float]] = {
 @pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("name", FAST)
-def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) -> None:
+def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str):
     """n = 100,000 sums, cells, keys; 400,000 entries, 30,000 counts, 1,000 trainings, 144 fits; false alarm 1e-9."""
     made, share = FAST[name]
     played = play(made().quick(share), confidence=CONFIDENCE, control_confidence=CONTROL)
@@ -92,7 +90,7 @@ def test_the_shipped_one_stays_below_its_claim_and_its_twin_does_not(name: str) 
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_with_one_site_that_tells_and_one_that_drops_a_whole_share_of_noise_is_left() -> None:
+def test_with_one_site_that_tells_and_one_that_drops_a_whole_share_of_noise_is_left():
     """n = 300; 30 % of the deviation is 7 standard errors, false alarm 1e-12. The twin leaves 1 / sqrt(3)."""
     game = federated.training_across()
     for play_, whole in ((game.shipped, True), (game.twin, False)):
@@ -101,7 +99,7 @@ def test_with_one_site_that_tells_and_one_that_drops_a_whole_share_of_noise_is_l
 
 
 @pytest.mark.parametrize("name", ["aim", "privbayes", "p3gm", "ae", "vae", "dp_gm"])
-def test_the_attacker_of_a_generator_s_twin_sees_what_is_broken(name: str) -> None:
+def test_the_attacker_of_a_generator_s_twin_sees_what_is_broken(name: str):
     """A few fits of each table; where the twin's leak is certain, each fit of one is told from each of the other."""
     made = GAMES[name]()
     there, not_there = (made.twin(each, 3) for each in (True, False))
@@ -114,18 +112,18 @@ def test_the_attacker_of_a_generator_s_twin_sees_what_is_broken(name: str) -> No
         assert (there == 0).all()
 
 
-def test_every_game_can_be_asked_for_by_name() -> None:
+def test_every_game_can_be_asked_for_by_name():
     for family, names in FAMILIES.items():
         assert sorted(names) == sorted(import_module(f"benchmarks.games.{family}").GAMES)
     assert sorted(ATTACKS) == sorted(surrogate.ATTACKS)
 
 
-def test_generators_are_attacked_on_at_most_27_cells() -> None:
+def test_generators_are_attacked_on_at_most_27_cells():
     assert int(np.prod(generators.DOMAIN.shape)) == 27
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_the_allowed_area_is_that_of_the_best_attack_on_the_worst_mechanism(epsilon: float) -> None:
+def test_the_allowed_area_is_that_of_the_best_attack_on_the_worst_mechanism(epsilon: float):
     """Randomized response with a chance of delta to tell the truth: its ROC has three edges, summed by hand."""
     delta = 0.1
     tell, keep = delta, (1 - delta) / (1 + exp(epsilon))
@@ -136,7 +134,7 @@ def test_the_allowed_area_is_that_of_the_best_attack_on_the_worst_mechanism(epsi
     assert allowed_area(0.0, 0.0) == pytest.approx(0.5)
 
 
-def test_a_leak_is_the_share_of_pairs_in_order_and_what_is_found_at_few_false_alarms() -> None:
+def test_a_leak_is_the_share_of_pairs_in_order_and_what_is_found_at_few_false_alarms():
     random = np.random.default_rng(1)
     members, others = random.normal(1, 1, 4000), random.normal(0, 1, 4000)
     found = leak(members, others)
@@ -151,7 +149,7 @@ def made_up(rows: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).integers(0, 5, (rows, 8))
 
 
-def test_rows_that_are_handed_out_are_recognised_and_fresh_ones_are_not() -> None:
+def test_rows_that_are_handed_out_are_recognised_and_fresh_ones_are_not():
     """Distance, attribute and shadow attacks, against a copy of the table and against rows of the same population."""
     members, others, fresh = (made_up(300, seed) for seed in (1, 2, 3))
     for attack in (nearness, lambda made, people: guesses(made, people, secret=3)):
@@ -166,7 +164,7 @@ def test_rows_that_are_handed_out_are_recognised_and_fresh_ones_are_not() -> Non
 
 
 @pytest.mark.parametrize("key", ["membership_distance", "attribute"])
-def test_mst_on_adult_does_not_give_its_people_away_and_a_copy_does(key: str) -> None:
+def test_mst_on_adult_does_not_give_its_people_away_and_a_copy_does(key: str):
     """1,000 people of the table and 1,000 others; an area above the allowed 0.73 is 20 standard deviations away."""
     told = surrogate.attacked(key)
     assert told["holds"]
@@ -175,7 +173,7 @@ def test_mst_on_adult_does_not_give_its_people_away_and_a_copy_does(key: str) ->
 
 
 @pytest.mark.services
-def test_the_command_plays_what_it_is_asked_for() -> None:
+def test_the_command_plays_what_it_is_asked_for():
     """In two processes, by name; a quick run writes nothing."""
     command = [sys.executable, "-m", "benchmarks.privacy_games", "--quick", "--only", "laplace", "minimum_frequency"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -184,7 +182,7 @@ def test_the_command_plays_what_it_is_asked_for() -> None:
     assert "0 failed" in done.stdout
 
 
-def test_a_game_is_kept_for_the_code_that_was_played(tmp_path: Path) -> None:
+def test_a_game_is_kept_for_the_code_that_was_played(tmp_path: Path):
     """A run of other code or games does not find it, and one whose code changed meanwhile is not kept."""
     now = Kept(tmp_path / "games", played_code())
     now.put("laplace", "a line", {"game": "laplace", "holds": True})
@@ -197,7 +195,7 @@ def test_a_game_is_kept_for_the_code_that_was_played(tmp_path: Path) -> None:
     assert [path.suffix for path in now.folder.iterdir()] == [".json"]
 
 
-def test_a_game_that_is_written_anew_is_played_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_that_is_written_anew_is_played_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its code is not among what is attacked, so the digest that records quote does not know it."""
     (tmp_path / "a_game.py").write_text("TRIALS = 10")
     monkeypatch.setattr(privacy_games, "GAMES_FOLDER", tmp_path)

@@ -1,7 +1,5 @@
 """The statistics of the games: bounds that hold as often as they say, and mechanisms whose epsilon is known."""
 
-from __future__ import annotations
-
 from math import exp, log
 
 import numpy as np
@@ -18,7 +16,7 @@ RARE = 1e-10
 
 @pytest.mark.parametrize("chance", [0.001, 0.02, 0.5, 0.97])
 @pytest.mark.parametrize("unsure", [0.001, 0.05])
-def test_a_bound_on_a_chance_is_wrong_as_seldom_as_it_says(chance: float, unsure: float) -> None:
+def test_a_bound_on_a_chance_is_wrong_as_seldom_as_it_says(chance: float, unsure: float):
     """Exactly, by adding up the binomial: n = 400, both sides; and it is not needlessly wide."""
     counts = np.arange(401)
     mass = binom.pmf(counts, 400, chance)
@@ -28,14 +26,14 @@ def test_a_bound_on_a_chance_is_wrong_as_seldom_as_it_says(chance: float, unsure
     assert mass[at_least(counts, 400, unsure=20 * unsure) > chance].sum() > unsure or chance < 0.01
 
 
-def test_the_ends_are_what_is_known_by_hand() -> None:
+def test_the_ends_are_what_is_known_by_hand():
     """No success of n: at most 1 - unsure^(1/n); no failure: at least unsure^(1/n)."""
     assert at_most(0, 500, unsure=0.0005) == pytest.approx(1 - 0.0005 ** (1 / 500))
     assert at_least(500, 500, unsure=0.0005) == pytest.approx(0.0005 ** (1 / 500))
     assert (at_least(0, 500, unsure=0.1), at_most(500, 500, unsure=0.1)) == (0, 1)
 
 
-def test_rates_prove_what_randomized_response_has() -> None:
+def test_rates_prove_what_randomized_response_has():
     """At its exact rates the bound is its epsilon, from either side, and delta is taken off."""
     rate = exp(2.0) / (1 + exp(2.0))
     assert epsilons(np.array([rate]), np.array([1 - rate]), delta=0.0) == pytest.approx(2.0)
@@ -46,7 +44,7 @@ def test_rates_prove_what_randomized_response_has() -> None:
 
 
 @pytest.mark.parametrize("shift", [0.3, 1.0, 3.0])
-def test_the_gaussian_s_epsilon_is_that_of_its_best_threshold(shift: float) -> None:
+def test_the_gaussian_s_epsilon_is_that_of_its_best_threshold(shift: float):
     """sup over S of P(S) - e^epsilon Q(S), on a fine grid, is delta."""
     epsilon = gaussian_epsilon(shift, 0.02)
     places = np.linspace(-10, 14, 200_001)
@@ -55,7 +53,7 @@ def test_the_gaussian_s_epsilon_is_that_of_its_best_threshold(shift: float) -> N
     assert gaussian_epsilon(0.0, 0.02) == 0
 
 
-def test_the_largest_that_can_be_proven_grows_with_the_trials() -> None:
+def test_the_largest_that_can_be_proven_grows_with_the_trials():
     """About log of the trials over log(2/unsure); nothing above it can come out."""
     sizes = [largest_certifiable((n, n), delta=0.0, unsure=0.001, method="clopper_pearson") for n in (100, 10_000)]
     assert sizes[0] == pytest.approx(log(0.0005 ** (1 / 100) / (1 - 0.0005 ** (1 / 100))))
@@ -71,7 +69,7 @@ def responses(epsilon: float, there: bool, trials: int, random: np.random.Genera
 
 
 @pytest.mark.stat
-def test_randomized_response_is_bounded_from_below_and_closely() -> None:
+def test_randomized_response_is_bounded_from_below_and_closely():
     """n = 20,000 each, confidence 1 - 1e-10: above its epsilon with probability below 1e-10, and near it."""
     random = np.random.default_rng()
     scores = [responses(1.0, there, 20_000, random) for there in (True, False)]
@@ -82,7 +80,7 @@ def test_randomized_response_is_bounded_from_below_and_closely() -> None:
 
 
 @pytest.mark.stat
-def test_the_gaussian_bound_is_below_the_shift_and_closer_than_the_other() -> None:
+def test_the_gaussian_bound_is_below_the_shift_and_closer_than_the_other():
     """n = 20,000 each, a shift of 2, delta 1e-5: above with probability below 1e-10; the other knows less there. The
     bound is 0.875 of the truth with a deviation of 0.014: below 0.75 with probability below 1e-15."""
     random = np.random.default_rng()
@@ -95,7 +93,7 @@ def test_the_gaussian_bound_is_below_the_shift_and_closer_than_the_other() -> No
 
 
 @pytest.mark.stat
-def test_outputs_that_say_nothing_prove_nothing() -> None:
+def test_outputs_that_say_nothing_prove_nothing():
     """n = 4,000 each of 20 numbers that do not depend on the table: above 0.05 with probability below 1e-10."""
     random = np.random.default_rng()
     bound = distinguish(
@@ -105,7 +103,7 @@ def test_outputs_that_say_nothing_prove_nothing() -> None:
 
 
 @pytest.mark.stat
-def test_a_learned_direction_finds_what_is_hidden_in_many_numbers() -> None:
+def test_a_learned_direction_finds_what_is_hidden_in_many_numbers():
     """A difference of two correlated numbers among 30: the learned weights tell nearly as well as the best ones. n =
     4,000 each; the best shift is 2, that of any number alone below 0.3. It fails with probability below 1e-9: the
     weights' relative error is about sqrt(30 / 2000), and the bound is six standard deviations of its estimate
@@ -125,18 +123,18 @@ def test_a_learned_direction_finds_what_is_hidden_in_many_numbers() -> None:
 
 
 @pytest.mark.parametrize("scores", [np.zeros(4), np.full(100, np.nan)])
-def test_what_is_no_game_is_refused(scores: NDArray[np.float64]) -> None:
+def test_what_is_no_game_is_refused(scores: NDArray[np.float64]):
     with pytest.raises(ValueError, match="at least eight trials"):
         distinguish(scores, np.zeros(100), delta=0.0, confidence=0.999)
 
 
-def test_the_digest_is_of_the_sources_and_the_stored_results_name_one() -> None:
+def test_the_digest_is_of_the_sources_and_the_stored_results_name_one():
     assert len(code_digest()) == 64
     told = stored()
     assert told is None or len(told["code_digest"]) == 64
 
 
-def test_the_digest_covers_all_that_draws_noise_and_all_that_derives_how_much() -> None:
+def test_the_digest_covers_all_that_draws_noise_and_all_that_derives_how_much():
     """No file of noise and none of the grant is left out, in whichever folder below them it lies."""
     drawing = {path for room in ("noise", "grant") for path in (ROOT / room).rglob("*.py")}
     assert drawing

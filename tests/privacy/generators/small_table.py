@@ -1,7 +1,5 @@
 """A small table with dependent columns, its counts, and fits through a real ledger; for the tests of generators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -42,8 +40,6 @@ def table(rows: int = 4000) -> NDArray[np.int64]:
 
 @dataclass
 class RowsOf:
-    """A source of rows that has no marginals."""
-
     layout: RowLayout
     codes: NDArray[Any]
 

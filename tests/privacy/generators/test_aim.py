@@ -1,7 +1,5 @@
 """AIM: the paper's formulas, its variants, and what its rounds may depend on."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 from math import sqrt
@@ -22,9 +20,7 @@ from tests.privacy.generators.small_table import DOMAIN, CountedTable, asked, er
 from tests.privacy.ledger.ledgers import Place
 
 
-def test_three_twentieths_measure_the_columns_and_the_rounds_share_their_part_evenly_at_first(
-    sqlite_place: Place,
-) -> None:
+def test_three_twentieths_measure_the_columns_and_the_rounds_share_their_part_evenly_at_first(sqlite_place: Place):
     """Columns by cells^(2/3); x = (1 - 3/20 - 1/4) ρ / rounds, of which a tenth chooses: ε = √(8 · share)."""
     run = start(sqlite_place, Aim(), asked(), rounds=16)
     fitted = run.fit(CountedTable(table(4000)))
@@ -38,7 +34,7 @@ def test_three_twentieths_measure_the_columns_and_the_rounds_share_their_part_ev
     assert float(fitted.selections[0].event.epsilon) == pytest.approx(sqrt(8 * first / 10), rel=1e-6)
 
 
-def test_a_score_is_the_distance_less_what_noise_can_make_of_it(sqlite_place: Place) -> None:
+def test_a_score_is_the_distance_less_what_noise_can_make_of_it(sqlite_place: Place):
     """w_r = 3 |r| for all pairs of four columns; the bias is the sum of min(noise, p), at most the rows."""
     seen = []
 
@@ -63,7 +59,7 @@ def test_a_score_is_the_distance_less_what_noise_can_make_of_it(sqlite_place: Pl
         assert score.sensitivity("replace_one", 1) == 2 * score.sensitivity("add_remove", 1) == 2 * score.weight
 
 
-def test_a_measurement_follows_each_choice_and_is_of_what_was_chosen(sqlite_place: Place) -> None:
+def test_a_measurement_follows_each_choice_and_is_of_what_was_chosen(sqlite_place: Place):
     run = start(sqlite_place, Aim(), asked(), rounds=16)
     fitted = run.fit(CountedTable(table(4000)))
     rounds = len(fitted.selections)
@@ -74,9 +70,7 @@ def test_a_measurement_follows_each_choice_and_is_of_what_was_chosen(sqlite_plac
     assert kinds == [ExponentialMechanism, DiscreteGaussian] * rounds + [DiscreteGaussian] * last
 
 
-def test_of_very_many_candidates_several_are_chosen_by_one_model(
-    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_candidates_several_are_chosen_by_one_model(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch):
     """Three choices a model: of three in a row no columns are joined twice; the charge is spent, the cap holds."""
     monkeypatch.setattr(aim_rounds, "_CANDIDATES_A_MODEL", 4)
     run, counts = (
@@ -92,7 +86,7 @@ def test_of_very_many_candidates_several_are_chosen_by_one_model(
     assert run.spent() > Spending(run.asked, None).total * (1 - Fraction(1, 10**9))
 
 
-def test_all_that_is_left_measures_again_what_was_measured(sqlite_place: Place) -> None:
+def test_all_that_is_left_measures_again_what_was_measured(sqlite_place: Place):
     run = start(sqlite_place, Aim(), asked(), rounds=16)
     fitted = run.fit(CountedTable(table(4000)))
     before = 4 + len(fitted.selections)
@@ -101,7 +95,7 @@ def test_all_that_is_left_measures_again_what_was_measured(sqlite_place: Place) 
     assert set(again) <= {one.clique for one in fitted.measurements[:before]}
 
 
-def test_where_pairs_cannot_be_told_from_noise_none_is_chosen(sqlite_place: Place) -> None:
+def test_where_pairs_cannot_be_told_from_noise_none_is_chosen(sqlite_place: Place):
     """200 rows at ε = 0.02: the noise of a choice is above half of the rows at any share. All goes to columns."""
     run = start(sqlite_place, Aim(), asked(epsilon=Fraction(1, 50)))
     fitted = run.fit(CountedTable(table(200)))
@@ -121,7 +115,7 @@ def test_where_pairs_cannot_be_told_from_noise_none_is_chosen(sqlite_place: Plac
         ({"workload": [["job", "pay"], {"columns": ["home", "pay", "age"], "weight": "2.5"}]}, DiscreteGaussian),
     ],
 )
-def test_variants(sqlite_place: Place, options: dict[str, object], noise: type | None) -> None:
+def test_variants(sqlite_place: Place, options: dict[str, object], noise: type | None):
     """Each learns the columns of its workload, uses up its budget, and draws its kind of noise."""
     if noise is None:
         with pytest.raises(ValidationError):
@@ -140,7 +134,7 @@ def test_variants(sqlite_place: Place, options: dict[str, object], noise: type |
 @pytest.mark.parametrize(("degree", "learned"), [(4, False), (5, True)])
 def test_a_parity_is_learned_by_the_degree_that_covers_it_and_by_no_lower_one(
     sqlite_place: Place, degree: int, learned: bool
-) -> None:
+):
     """Of five columns, the last the parity of four others, any four are independent: an error of 1 without all five.
     Over 40 runs the error was 0.9992 to 1.0000 with four, and 0.012 to 0.032 with all five, deviation 0.004."""
     domain = CellDomain(("a", "b", "c", "d", "odd"), (2,) * 5)
@@ -151,7 +145,7 @@ def test_a_parity_is_learned_by_the_degree_that_covers_it_and_by_no_lower_one(
     assert error(counts, fitted, order=4) < 0.5
 
 
-def test_the_model_grows_no_faster_than_the_budget_is_spent(sqlite_place: Place) -> None:
+def test_the_model_grows_no_faster_than_the_budget_is_spent(sqlite_place: Place):
     """The filter on candidates: after each round the model is within the cap's share of what has been spent."""
     cap = 8 * 5 * 4 * 3 * 2 / 2**20  # two thirds of the cells of the largest triple
     run = start(sqlite_place, Aim(), asked(epsilon=Fraction(20)), max_model_megabytes=cap, rounds=16, degree=2)
@@ -161,7 +155,7 @@ def test_the_model_grows_no_faster_than_the_budget_is_spent(sqlite_place: Place)
     assert any(len(clique) == 2 for clique in cliques)
 
 
-def test_a_workload_that_names_no_column_of_the_table_is_refused() -> None:
+def test_a_workload_that_names_no_column_of_the_table_is_refused():
     for workload in ([["job", "salary"]], [["job", "job"]]):
         with pytest.raises(CannotGenerate, match="workload"):
             Aim().plan(asked(), AimOptions.model_validate({"workload": workload}))
@@ -169,13 +163,13 @@ def test_a_workload_that_names_no_column_of_the_table_is_refused() -> None:
         AimOptions.model_validate({"degree": 2, "workload": [["job"]]})
 
 
-def test_a_clique_that_alone_is_above_the_cap_is_refused() -> None:
+def test_a_clique_that_alone_is_above_the_cap_is_refused():
     wide = CellDomain(("a", "b", "c"), (400, 400, 400))
     with pytest.raises(CannotGenerate, match=r"clique a×b×c.*max_model_megabytes"):
         Aim().plan(asked(wide), AimOptions(degree=3))
 
 
-def test_laplace_noise_on_a_zcdp_budget_costs_half_the_square_of_its_epsilon() -> None:
+def test_laplace_noise_on_a_zcdp_budget_costs_half_the_square_of_its_epsilon():
     spending = Spending(asked(), "laplace")
     event = spending.event(Fraction(1, 200))
     assert isinstance(event, DiscreteLaplace)
@@ -184,7 +178,7 @@ def test_laplace_noise_on_a_zcdp_budget_costs_half_the_square_of_its_epsilon() -
     assert spending.spent <= Fraction(1, 200)
 
 
-def test_more_budget_means_less_error(sqlite_place: Place) -> None:
+def test_more_budget_means_less_error(sqlite_place: Place):
     """Mean two-way error at ε = 0.1 and ε = 10: the noise is some eighty times smaller."""
     counts = CountedTable(table())
     run = start(sqlite_place, Aim(), asked(epsilon=Fraction(10)), rounds=32)
@@ -193,7 +187,7 @@ def test_more_budget_means_less_error(sqlite_place: Place) -> None:
     assert np.isfinite(fine)
 
 
-def test_a_plan_says_how_many_rounds_a_time_limit_leaves() -> None:
+def test_a_plan_says_how_many_rounds_a_time_limit_leaves():
     """Half of the time that is planned leaves about half of the rounds; what is enough is not spoken of."""
     whole = Aim().plan(asked(), AimOptions(rounds=40))
     half = Aim().plan(asked(), AimOptions(rounds=40, time_limit=whole.seconds / 2))

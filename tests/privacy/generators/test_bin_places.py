@@ -1,7 +1,5 @@
 """Numbers that enter by the places of their bins: which ones, within which bounds, and what comes out."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -64,7 +62,7 @@ def run_of(place: Place, name: str, **options: Any) -> Run:
     return start(place, generator(name), task, **wanted)
 
 
-def test_by_auto_those_numbers_enter_by_bins_whose_bins_are_far_from_even() -> None:
+def test_by_auto_those_numbers_enter_by_bins_whose_bins_are_far_from_even():
     found = entering(LAYOUT, "auto")
     assert found.names == LAYOUT.names
     places = (np.arange(BINS) + 0.5) / BINS
@@ -78,7 +76,7 @@ def test_by_auto_those_numbers_enter_by_bins_whose_bins_are_far_from_even() -> N
 
 
 @pytest.mark.parametrize(("last", "by_bins"), [(UNEVEN, False), (UNEVEN + 0.01, True)])
-def test_far_from_even_is_a_ratio_of_distances_above_the_bound(last: float, by_bins: bool) -> None:
+def test_far_from_even_is_a_ratio_of_distances_above_the_bound(last: float, by_bins: bool):
     points = np.array([0, 1, 2, 2 + last]) / 16
     layout = RowLayout((ColumnLayout("x", "number", points[:, None]),))
     assert (entering(layout, "auto").digest != layout.digest) == by_bins
@@ -97,7 +95,7 @@ def planned(name: str, layout: RowLayout, **options: Any) -> GeneratorPlan:
 
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
 @pytest.mark.parametrize("numbers", ["bins", "scaled"])
-def test_how_numbers_enter_is_refused_where_there_are_none(name: str, numbers: str) -> None:
+def test_how_numbers_enter_is_refused_where_there_are_none(name: str, numbers: str):
     """It passed in silence and did nothing; `auto` says what is done with numbers if there are any."""
     with pytest.raises(
         CannotGenerate, match=f"options.numbers: {numbers}, and no column .* among town; .* do: leave"
@@ -108,19 +106,19 @@ def test_how_numbers_enter_is_refused_where_there_are_none(name: str, numbers: s
 
 
 @pytest.mark.parametrize("name", ["p3gm", "ae", "vae", "dp_gm"])
-def test_a_loss_of_numbers_is_refused_where_there_are_neither_numbers_nor_pixels(name: str) -> None:
+def test_a_loss_of_numbers_is_refused_where_there_are_neither_numbers_nor_pixels(name: str):
     with pytest.raises(CannotGenerate, match=r"options.number_loss: squared_error, and no column .* pictures among"):
         planned(name, WORDS, number_loss="squared_error")
     planned(name, RowLayout((*WORDS.columns, PICTURE)), number_loss="squared_error")
 
 
 @pytest.mark.parametrize("points", [[0.5], [0.1, 0.9]])
-def test_one_bin_or_two_have_no_distances_to_compare(points: list[float]) -> None:
+def test_one_bin_or_two_have_no_distances_to_compare(points: list[float]):
     layout = RowLayout((ColumnLayout("x", "number", np.array(points)[:, None]),))
     assert entering(layout, "auto").digest == layout.digest
 
 
-def test_pictures_and_categories_enter_as_ever() -> None:
+def test_pictures_and_categories_enter_as_ever():
     levels = (np.arange(9) ** 4 / 8**4)[:, None]
     layout = RowLayout((ColumnLayout("x", "array", levels, length=4), ColumnLayout("y", "category", np.eye(3))))
     assert entering(layout, "bins").digest == layout.digest
@@ -128,7 +126,7 @@ def test_pictures_and_categories_enter_as_ever() -> None:
 
 @pytest.mark.parametrize("numbers", ["auto", "bins", "scaled"])
 @pytest.mark.parametrize("stretched", [1.0, 8.0])
-def test_no_row_moves_a_sum_further_than_the_event_says(numbers: Any, stretched: float) -> None:
+def test_no_row_moves_a_sum_further_than_the_event_says(numbers: Any, stretched: float):
     """Every row that there can be, by itself and put in the place of another, about a centre at any end."""
     layout = entering(LAYOUT, numbers)
     projection = Projection(layout, OTHERS, 20, None, stretches=True)
@@ -146,7 +144,7 @@ def test_no_row_moves_a_sum_further_than_the_event_says(numbers: Any, stretched:
         assert (np.einsum("ijk,ijk->ij", apart, apart) <= sum(m**2 for m in statistic.moves("replace_one", 1))).all()
 
 
-def test_the_event_and_the_plan_do_not_depend_on_how_numbers_enter(sqlite_place: Place) -> None:
+def test_the_event_and_the_plan_do_not_depend_on_how_numbers_enter(sqlite_place: Place):
     options: dict[str, Any] = {"label": "defaults", "rows_about": 8000}
     task = SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
     made = generator("p3gm")
@@ -155,7 +153,7 @@ def test_the_event_and_the_plan_do_not_depend_on_how_numbers_enter(sqlite_place:
 
 
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
-def test_the_plan_names_the_numbers_that_enter_by_their_bins(name: str) -> None:
+def test_the_plan_names_the_numbers_that_enter_by_their_bins(name: str):
     task = SynthesisTask(domain_of(LAYOUT), {}, "add_remove", 1, Fraction(1), Fraction(1, 10**5), None, LAYOUT)
     made = generator(name)
 
@@ -166,7 +164,7 @@ def test_the_plan_names_the_numbers_that_enter_by_their_bins(name: str) -> None:
     assert [notes(each) for each in ("auto", "bins", "scaled")] == [["income, savings"], ["income, savings, age"], []]
 
 
-def test_a_draw_is_named_by_how_its_rows_lie() -> None:
+def test_a_draw_is_named_by_how_its_rows_lie():
     """A fit that goes on after a crash asks for the same layout, or for another draw."""
     scaled = Rows(table(10)).rows()
     by_bins = scaled.with_layout(entering(LAYOUT, "auto"))
@@ -188,13 +186,13 @@ def test_a_draw_is_named_by_how_its_rows_lie() -> None:
         RowLayout((ColumnLayout("income", "number", EVEN), *LAYOUT.columns[1:])),
     ],
 )
-def test_a_handle_takes_no_layout_of_other_columns_or_cells(other: RowLayout) -> None:
+def test_a_handle_takes_no_layout_of_other_columns_or_cells(other: RowLayout):
     with pytest.raises(ValueError, match="same columns, cells and codes"):
         Rows(table(10)).rows().with_layout(other)
 
 
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
-def test_another_word_is_refused_with_those_that_are_allowed(name: str) -> None:
+def test_another_word_is_refused_with_those_that_are_allowed(name: str):
     with pytest.raises(ValidationError, match="'auto', 'bins' or 'scaled'"):
         generator(name).options(label="defaults", rows_about=8000, numbers="ranks")
 
@@ -226,7 +224,7 @@ def farthest(codes: NDArray[Any], made: NDArray[Any]) -> float:
 )
 def test_amounts_of_each_label_come_out_on_their_own_scale(
     sqlite_place: Place, name: str, options: dict[str, Any], numbers: str
-) -> None:
+):
     """Two labels with incomes a factor of ten apart; in proportion to their bounds, the wrong case, they are lost.
     Distances of 30 fits of each: by bins at most 0.503, with deviations below 0.01 of what is made of sums and below
     0.017 of what is trained (on average 0.395, 0.357); in proportion at least 0.719, with deviations below 0.005. The
@@ -238,7 +236,7 @@ def test_amounts_of_each_label_come_out_on_their_own_scale(
 
 @pytest.mark.parametrize("rows", [1e8, 1e9, 1e12])
 @pytest.mark.parametrize("edges", [[-5, 0, 1, 100, 10**6], [0, 1, 10, 10**9]])
-def test_bins_of_no_rows_are_filled_beside_very_many(rows: float, edges: list[int]) -> None:
+def test_bins_of_no_rows_are_filled_beside_very_many(rows: float, edges: list[int]):
     domain = column("integer", "integer", bounds=[edges[0], edges[-1]], bins={"edges": edges}).domain
     tree = bin_tree("x", domain, 1)
     assert tree is not None

@@ -1,7 +1,5 @@
 """A release takes the least noise that its claim and its accounts allow, and one of exactly the cap fits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -113,7 +111,7 @@ def check(plan: FittedPlan[Any], room: MultiplierRange, epsilon: Decimal) -> Non
 @pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("name", [*GENERATORS, *OTHERS, *TRAINERS])
-def test_a_release_of_exactly_the_cap_fits_whatever_makes_it(contract: Contract, tmp_path: Path, name: str) -> None:
+def test_a_release_of_exactly_the_cap_fits_whatever_makes_it(contract: Contract, tmp_path: Path, name: str):
     """At the account's own order, and at one that was chosen for something else."""
     epsilon = Decimal("8")
     contract = contract_at(tmp_path) if name == "class_pictures" else contract
@@ -124,7 +122,7 @@ def test_a_release_of_exactly_the_cap_fits_whatever_makes_it(contract: Contract,
 
 
 @pytest.mark.parametrize("name", ["aim", "mst", "independent", "privbayes", "fixed", "learning_first"])
-def test_a_pure_release_of_exactly_a_pure_cap_fits(contract: Contract, name: str) -> None:
+def test_a_pure_release_of_exactly_a_pure_cap_fits(contract: Contract, name: str):
     epsilon = Decimal("1")
     room = exact_room(PureCalculus(), epsilon, 0)
     plan = planned(contract, name, epsilon, (room,), Decimal(0))
@@ -148,7 +146,7 @@ def turned(epsilon: Fraction, rooms: tuple[MultiplierRange, ...]) -> Calibrated:
 @pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)])
-def test_the_claim_comes_within_a_thousandth_of_the_charge_where_there_is_room(epsilon: Fraction) -> None:
+def test_the_claim_comes_within_a_thousandth_of_the_charge_where_there_is_room(epsilon: Fraction):
     """Less noise than Rényi losses allow, by 2 % or more, and the auditor accepts it."""
     made = turned(epsilon, ())
     claimed = Fraction(made.claim.epsilon, PICO)
@@ -161,7 +159,7 @@ def test_the_claim_comes_within_a_thousandth_of_the_charge_where_there_is_room(e
 
 
 @pytest.mark.usefixtures("coarse")
-def test_another_machines_last_bits_lead_to_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machines_last_bits_lead_to_the_same_plan(monkeypatch: pytest.MonkeyPatch):
     """Libraries of linear algebra differ by the machine in the last bits of a loss: the last units of a claim."""
 
     def planned(off: int) -> Fraction:
@@ -180,7 +178,7 @@ def test_another_machines_last_bits_lead_to_the_same_plan(monkeypatch: pytest.Mo
 @pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)])
-def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
+def test_exact_caps_are_filled_at_any_order(epsilon: Fraction):
     """At the best order and another: it fits, and with 0.3 % less noise it would not, or would claim more."""
     best = best_order(epsilon, Fraction(1, 10**9))
     for factor in (Fraction(1), Fraction(2)):
@@ -198,7 +196,7 @@ def test_exact_caps_are_filled_at_any_order(epsilon: Fraction) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("coarse")
-def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None:
+def test_between_the_two_the_noise_is_the_least_that_the_account_holds():
     calculus = RenyiCalculus(Fraction(30))
     free, plain = turned(Fraction(1), ()), stepped(Fraction(1))
     middle = (calculus.cost(free.plan.events) + calculus.cost(plain.events)) // 2
@@ -208,7 +206,7 @@ def test_between_the_two_the_noise_is_the_least_that_the_account_holds() -> None
 
 
 @pytest.mark.long
-def test_an_account_with_less_room_than_that_gets_the_plain_plan_and_refuses() -> None:
+def test_an_account_with_less_room_than_that_gets_the_plain_plan_and_refuses():
     """The noise is not raised beyond what the release's epsilon needs: the ledger says what would fit."""
     calculus = RenyiCalculus(best_order(1, Fraction(1, 10**9)))
     room = MultiplierRange(calculus, calculus.cap(PICO, ATTOS) // 2)
@@ -217,7 +215,7 @@ def test_an_account_with_less_room_than_that_gets_the_plain_plan_and_refuses() -
     assert not room.holds(made.plan.events)
 
 
-def test_noise_that_does_not_depend_on_the_charge_is_left_as_it_is() -> None:
+def test_noise_that_does_not_depend_on_the_charge_is_left_as_it_is():
     plan = GeneratorPlan((Gaussian(Fraction(40)),), (), 0, 0, {})
     made = calibrated(lambda _: plan, epsilon=Fraction(1), delta=ATTOS, rooms=())
     assert made.noise_epsilon == 1
@@ -233,19 +231,19 @@ def test_noise_that_does_not_depend_on_the_charge_is_left_as_it_is() -> None:
         (DiscreteGaussian(Fraction(3), (1,)),),
     ],
 )
-def test_what_is_not_gaussian_noise_keeps_the_renyi_claim(events: tuple[PrivacyEvent, ...]) -> None:
+def test_what_is_not_gaussian_noise_keeps_the_renyi_claim(events: tuple[PrivacyEvent, ...]):
     assert dominating(events) is None
     assert release_claim(events, ATTOS).by != "pld"
 
 
-def test_a_delta_near_the_librarys_roundings_keeps_the_renyi_claim() -> None:
+def test_a_delta_near_the_librarys_roundings_keeps_the_renyi_claim():
     steps = PoissonSampledGaussian(Fraction(3), Fraction(1, 100), 10_000)
     assert release_claim((steps,), 10**9).by == "pld"
     assert release_claim((steps,), 10**6).by == "renyi"
     assert release_claim((replace(steps, steps=10**8),), 10**9).by == "renyi"
 
 
-def test_a_fifth_of_the_points_loosens_a_claim_by_less_than_a_millionth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fifth_of_the_points_loosens_a_claim_by_less_than_a_millionth(monkeypatch: pytest.MonkeyPatch):
     """What the searches here count with: the coarser distribution bounds from above too."""
     events = (PoissonSampledGaussian(Fraction(1), Fraction(1, 10), 20), Gaussian(Fraction(4)))
     fine = pld_epsilon(events, Fraction(DELTA))
@@ -259,7 +257,7 @@ def test_a_fifth_of_the_points_loosens_a_claim_by_less_than_a_millionth(monkeypa
 @pytest.mark.long
 @pytest.mark.parametrize("steps", [100, 5000, 20_000])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**6), Fraction(1, 10**10), Fraction(1, 10**11)])
-def test_the_room_that_a_claim_leaves_is_more_than_the_library_errs(steps: int, delta: Fraction) -> None:
+def test_the_room_that_a_claim_leaves_is_more_than_the_library_errs(steps: int, delta: Fraction):
     """What its transforms add to delta, by the inversion, is below a fifth of 10^-12 + 10^-15 a step."""
     events = (PoissonSampledGaussian(Fraction(3, 5), Fraction(1, 1000), steps), Gaussian(Fraction(4)))
     epsilon = pld_epsilon(events, delta)
@@ -269,7 +267,7 @@ def test_the_room_that_a_claim_leaves_is_more_than_the_library_errs(steps: int, 
     assert exact - float(delta) < (1e-12 + 1e-15 * steps) / 5 + 1e-5 * float(delta)
 
 
-def test_all_unsampled_noise_is_one_gaussian() -> None:
+def test_all_unsampled_noise_is_one_gaussian():
     events = (DiscreteGaussian(Fraction(104), (6, 8)), Gaussian(Fraction(1)), Gaussian(Fraction(2)))
     (one,) = dominating(events) or ()
     assert isinstance(one, Gaussian)

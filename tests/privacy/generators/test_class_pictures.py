@@ -1,7 +1,5 @@
 """Pictures by smooth Gaussians of each label, through a real ledger: the draws, the pictures, and refusals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -52,7 +50,7 @@ def question(layout: RowLayout = LAYOUT, epsilon: Fraction = Fraction(2), **chan
     return replace(asked, **changed)
 
 
-def test_every_labels_pictures_have_their_spot_and_the_draws_are_the_planned_ones(sqlite_place: Place) -> None:
+def test_every_labels_pictures_have_their_spot_and_the_draws_are_the_planned_ones(sqlite_place: Place):
     run = start(sqlite_place, ClassPictures(), question(), label="kind", dimensions=8, frequencies=20)
     fitted = run.fit(Rows(table()))  # type: ignore[arg-type]
     assert run.drawn() == list(run.plan.events) == [each.event for each in fitted.sums]
@@ -68,7 +66,7 @@ def test_every_labels_pictures_have_their_spot_and_the_draws_are_the_planned_one
 
 
 @pytest.mark.long
-def test_the_public_model_gives_the_same_pictures_and_deformations_are_part_of_it(sqlite_place: Place) -> None:
+def test_the_public_model_gives_the_same_pictures_and_deformations_are_part_of_it(sqlite_place: Place):
     run = start(sqlite_place, ClassPictures(), question(), label="kind", deform=0.1)
     model = run.fit(Rows(table())).model  # type: ignore[arg-type]
     values, arrays = model.to_arrays()
@@ -91,7 +89,7 @@ def test_the_public_model_gives_the_same_pictures_and_deformations_are_part_of_i
 
 @pytest.mark.long
 @pytest.mark.parametrize("components", [1, 4])
-def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, components: int) -> None:
+def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, components: int):
     run = start(sqlite_place, ClassPictures(), question(), label="kind", components=components)
     with pytest.raises(Stopped):
         run.fit(Rows(table()), stopping_after(2))  # type: ignore[arg-type]
@@ -100,7 +98,7 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, components: int)
     assert (first.model.sample(50, seed=1) == again.model.sample(50, seed=1)).all()
 
 
-def test_a_public_total_is_the_number_of_rows(sqlite_place: Place) -> None:
+def test_a_public_total_is_the_number_of_rows(sqlite_place: Place):
     asked = question(adjacency="replace_one", public_total=6000)
     run = start(sqlite_place, ClassPictures(), asked, label="kind", dimensions=8, frequencies=20)
     assert run.fit(Rows(table())).model.rows == 6000  # type: ignore[arg-type]
@@ -108,7 +106,7 @@ def test_a_public_total_is_the_number_of_rows(sqlite_place: Place) -> None:
 
 @pytest.mark.parametrize("components", [None, 4])
 @pytest.mark.parametrize("rows", [0, 1, 40])
-def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int, components: int | None) -> None:
+def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int, components: int | None):
     asked = question(epsilon=Fraction(1, 10))
     run = start(sqlite_place, ClassPictures(), asked, label="kind", components=components)
     model = run.fit(Rows(table(rows))).model  # type: ignore[arg-type]
@@ -130,7 +128,7 @@ def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int, com
         (Fraction(1, 100), {}, 0),
     ],
 )
-def test_the_charge_alone_says_how_often_labels_are_split(epsilon: Any, terms: dict[str, Any], rounds: int) -> None:
+def test_the_charge_alone_says_how_often_labels_are_split(epsilon: Any, terms: dict[str, Any], rounds: int):
     """At epsilon 1 a label has one Gaussian, as ever; the plan holds each round's draw, and the whole charge."""
     asked = question(epsilon=Fraction(epsilon), delta=Fraction(1, 10**5), **terms)
     assert rounds_afforded(asked) == rounds
@@ -143,7 +141,7 @@ def test_the_charge_alone_says_how_often_labels_are_split(epsilon: Any, terms: d
 
 @pytest.mark.long
 @pytest.mark.parametrize("components", [1, 4])
-def test_a_label_whose_spot_is_here_or_there_gets_both_places(sqlite_place: Place, components: int) -> None:
+def test_a_label_whose_spot_is_here_or_there_gets_both_places(sqlite_place: Place, components: int):
     """One Gaussian spreads the spot over both places; each of several components has it in one of them. 30 fits of
     four components gave 0.1585 (standard deviation 0.0008), 12 of one 0.2637 (0.0002)."""
     rows = table()
@@ -167,7 +165,7 @@ def test_a_label_whose_spot_is_here_or_there_gets_both_places(sqlite_place: Plac
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-def test_no_neighbour_moves_a_smooth_sum_further_than_its_moves_say(adjacency: Any) -> None:
+def test_no_neighbour_moves_a_smooth_sum_further_than_its_moves_say(adjacency: Any):
     """The axes' statistic on the public basis: extreme rows that come, go or are exchanged, in integers."""
     form = ClassPictures().form(question(), ClassPictures.options(label="kind", frequencies=20))
     generator = np.random.default_rng(6)
@@ -191,17 +189,13 @@ def test_no_neighbour_moves_a_smooth_sum_further_than_its_moves_say(adjacency: A
         ({"label": "kind", "components": 4}, {"rows_per_unit": 17}, "1 where a unit has more than 16 rows"),
     ],
 )
-def test_what_must_fail_is_refused_by_the_plan(
-    options: dict[str, Any], changed: dict[str, Any], message: str
-) -> None:
+def test_what_must_fail_is_refused_by_the_plan(options: dict[str, Any], changed: dict[str, Any], message: str):
     with pytest.raises(CannotGenerate, match=message):
         ClassPictures().plan(question(**changed), ClassPictures.options(**options))
 
 
 @pytest.mark.parametrize(("components", "nearest"), [(3, (2, 4)), (5, (4, 8)), (15, (8, 16))])
-def test_a_number_of_components_that_doubling_does_not_reach_is_refused(
-    components: int, nearest: tuple[int, int]
-) -> None:
+def test_a_number_of_components_that_doubling_does_not_reach_is_refused(components: int, nearest: tuple[int, int]):
     """Three were two, and the plan did not say so."""
     wanted = f"options.components: {components} .* one of 1, 2, 4, 8, 16; do: .*: {nearest[0]} or .*: {nearest[1]}$"
     with pytest.raises(CannotGenerate, match=wanted):
@@ -209,31 +203,31 @@ def test_a_number_of_components_that_doubling_does_not_reach_is_refused(
 
 
 @pytest.mark.parametrize("components", [1, 2, 4, 8, 16])
-def test_as_many_components_are_measured_as_are_asked_for(components: int) -> None:
+def test_as_many_components_are_measured_as_are_asked_for(components: int):
     """Memory holds a matrix of each."""
     asked, options = question(epsilon=Fraction(20)), ClassPictures.options(label="kind", components=components)
     rounds = ClassPictures().form(asked, options).rounds
     assert 2**rounds == components
 
 
-def test_a_column_that_holds_no_pictures_is_refused_by_name() -> None:
+def test_a_column_that_holds_no_pictures_is_refused_by_name():
     layout = RowLayout((*LAYOUT.columns, ColumnLayout("age", "number", POINTS)))
     with pytest.raises(CannotGenerate, match="column 'age' holds no pictures; allowed: a label, and columns of"):
         ClassPictures().plan(question(layout), ClassPictures.options(label="kind"))
 
 
-def test_the_lowest_cosines_are_orthonormal_and_begin_with_the_mean() -> None:
+def test_the_lowest_cosines_are_orthonormal_and_begin_with_the_mean():
     basis = lowest_cosines(HEIGHT, WIDTH, most=30)
     assert basis.T @ basis == pytest.approx(np.eye(30), abs=1e-12)
     assert np.ptp(basis[:, 0]) == pytest.approx(0, abs=1e-12)
     assert lowest_cosines(HEIGHT, WIDTH, most=10**6).shape == (PIXELS, PIXELS)
 
 
-def test_it_is_registered() -> None:
+def test_it_is_registered():
     assert "class_pictures" in names()
 
 
-def test_labels_are_split_no_further_than_there_may_be_gaussians_and_memory_is_told_of_all() -> None:
+def test_labels_are_split_no_further_than_there_may_be_gaussians_and_memory_is_told_of_all():
     """300 labels of 16 components would be 4,800 of at most 4,096: known before anything is charged."""
     kinds = ColumnLayout("kind", "category", np.eye(300))
     asked = question(RowLayout((LAYOUT.columns[0], kinds)), epsilon=Fraction(100), delta=Fraction(1, 10**5))

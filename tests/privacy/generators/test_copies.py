@@ -1,7 +1,5 @@
 """Measurements drawn again around a model: the law of their noise, and that a copy is fitted as the model was."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,8 +24,6 @@ DKW = 0.00732
 
 @dataclass
 class Flat:
-    """A model whose marginal is 5 in each cell."""
-
     def marginal(self, clique: tuple[str, ...]) -> Any:
         return np.full(CELLS, 5.0)
 
@@ -62,7 +58,7 @@ def double_exponential(values: np.ndarray) -> Any:
         (DiscreteLaplace.__new__(DiscreteLaplace), double_exponential, normal),
     ],
 )
-def test_noise_is_drawn_again_by_the_law_of_the_measurement(event: Any, law: Any, other: Any) -> None:
+def test_noise_is_drawn_again_by_the_law_of_the_measurement(event: Any, law: Any, other: Any):
     """The seed is fixed, so that nothing is left to chance; the other law, and 10 % more of the right one, fail."""
     (again,) = redrawn(Flat(), [measured(event, 9.0)], PostProcessingSeed(4))  # type: ignore[arg-type]
     values = np.asarray(again.values)
@@ -71,7 +67,7 @@ def test_noise_is_drawn_again_by_the_law_of_the_measurement(event: Any, law: Any
     assert gap(5.0 + 1.1 * (values - 5.0), law) > DKW
 
 
-def test_no_two_measurements_get_the_same_noise() -> None:
+def test_no_two_measurements_get_the_same_noise():
     """Each has a stream of its own: correlated copies would say too little of the noise."""
     event = DiscreteGaussian.__new__(DiscreteGaussian)
     one, two = redrawn(Flat(), [measured(event, 9.0)] * 2, PostProcessingSeed(4))  # type: ignore[arg-type]
@@ -84,7 +80,7 @@ def model(*rows: float) -> PublishedModel:
     return PublishedModel.of(GraphicalModel(domain, (("a",),), potentials, 9.0), 9)
 
 
-def test_models_of_copies_come_back_as_they_were_written() -> None:
+def test_models_of_copies_come_back_as_they_were_written():
     made = CopiedModel(model(1, 2), (model(1, 3), model(2, 3)))
     again = read_model(made.kind, *made.to_arrays())
     assert isinstance(again, CopiedModel)
@@ -95,7 +91,7 @@ def test_models_of_copies_come_back_as_they_were_written() -> None:
     assert Fraction(again.rows) == 9
 
 
-def test_what_a_stranger_may_write_in_place_of_copies_is_refused() -> None:
+def test_what_a_stranger_may_write_in_place_of_copies_is_refused():
     """One copy, models inside models, arrays of no model, another table."""
     values, arrays = CopiedModel(model(1, 2), (model(1, 3), model(2, 3))).to_arrays()
     with pytest.raises(ValueError, match="allowed: from 2 to 100"):

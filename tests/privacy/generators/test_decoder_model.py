@@ -1,7 +1,5 @@
 """The decoder in whole numbers: exact wherever it runs, read back as written, and true to conditions and zeros."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -48,7 +46,7 @@ def model(*, impossible: dict[tuple[str, ...], np.ndarray] | None = None, readin
     )
 
 
-def test_quantiles_are_those_of_the_normal_distribution() -> None:
+def test_quantiles_are_those_of_the_normal_distribution():
     """Against scipy's, far into both tails."""
     words = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
     words = np.concatenate([words, np.array([0, 1 << 11, 2**63, 2**64 - 1, 77 << 20], dtype=np.uint64)])
@@ -61,7 +59,7 @@ def test_quantiles_are_those_of_the_normal_distribution() -> None:
 
 
 @pytest.mark.stat
-def test_normal_numbers_are_normal_and_a_wrong_scale_is_seen() -> None:
+def test_normal_numbers_are_normal_and_a_wrong_scale_is_seen():
     """n = 200,000; a right sampler fails with probability 1e-9 (DKW: 0.00732)."""
     numbers = normal_steps(PostProcessingSeed(5).words(0, 200_000)) / 4096
     assert kstest(numbers, "norm").statistic < 0.00732
@@ -69,7 +67,7 @@ def test_normal_numbers_are_normal_and_a_wrong_scale_is_seen() -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_a_layer_does_not_depend_on_the_order_of_its_sums(seed: int) -> None:
+def test_a_layer_does_not_depend_on_the_order_of_its_sums(seed: int):
     """Inputs in another order, and in Python's whole numbers, give the same bits."""
     generator = np.random.default_rng(seed)
     weights = generator.integers(-(2**19), 2**19, size=(3, 700))
@@ -89,13 +87,13 @@ def test_a_layer_does_not_depend_on_the_order_of_its_sums(seed: int) -> None:
     assert (straight == np.clip(np.array(exact), -(2**22), 2**22)).all()
 
 
-def test_a_layer_whose_sums_could_be_inexact_is_refused() -> None:
+def test_a_layer_whose_sums_could_be_inexact_is_refused():
     with pytest.raises(ValueError, match="too large"):
         WholeLayer(np.full((1, 1024), 2**21), np.zeros(1, dtype=np.int64))
 
 
 @pytest.mark.parametrize("reading", ["logits", "values"])
-def test_it_is_read_back_as_written_and_gives_the_same_rows(reading: str) -> None:
+def test_it_is_read_back_as_written_and_gives_the_same_rows(reading: str):
     written = model(reading=reading, impossible={("size", "colour"): np.zeros((5, 3), dtype=np.bool_)})
     values, arrays = written.to_arrays()
     again = read_model("decoder", json.loads(json.dumps(values)), arrays)
@@ -109,7 +107,7 @@ def test_it_is_read_back_as_written_and_gives_the_same_rows(reading: str) -> Non
     assert (rows.max(axis=0) < [5, 3, 2, *[16] * 6]).all()
 
 
-def test_conditions_and_zeros_hold_in_every_row() -> None:
+def test_conditions_and_zeros_hold_in_every_row():
     excluded = np.zeros((5, 3), dtype=np.bool_)
     excluded[1:3, 0] = excluded[:, 2] = True
     made = model(impossible={("size", "colour"): excluded})
@@ -119,14 +117,14 @@ def test_conditions_and_zeros_hold_in_every_row() -> None:
     assert not excluded[rows[:, 0], rows[:, 1]].any()
 
 
-def test_the_share_of_a_component_is_its_weight() -> None:
+def test_the_share_of_a_component_is_its_weight():
     """Weights 5, 0, 3: the labels 0 and 1 come in 5 : 3, within five standard deviations (one in 1.7 million)."""
     share = (model().sample(40_000, seed=2)[:, 2] == 0).mean()
     assert abs(share - 5 / 8) < 5 * np.sqrt(5 / 8 * 3 / 8 / 40_000)
 
 
 @pytest.mark.long
-def test_what_cannot_be_met_is_refused() -> None:
+def test_what_cannot_be_met_is_refused():
     with pytest.raises(NothingPossible, match="are possible"):
         model(impossible={("colour",): np.ones(3, dtype=np.bool_)}).sample(1, seed=0)
     with pytest.raises(ValueError, match="no condition on an array"):
@@ -135,7 +133,7 @@ def test_what_cannot_be_met_is_refused() -> None:
         model().sample(1, seed=0, where={"size": [5]})
 
 
-def test_marginals_are_those_of_the_rows() -> None:
+def test_marginals_are_those_of_the_rows():
     made = model()
     rows = made.sample(2**16, seed=0)
     table = made.marginal(("colour", "size"))
@@ -157,14 +155,14 @@ def test_marginals_are_those_of_the_rows() -> None:
         {"impossible": [["size", "picture"]]},
     ],
 )
-def test_forged_values_are_refused(change: dict[str, object]) -> None:
+def test_forged_values_are_refused(change: dict[str, object]):
     values, arrays = model().to_arrays()
     with pytest.raises(ValueError, match=r"."):
         read_model("decoder", {**values, **change}, arrays)
 
 
 @pytest.mark.parametrize("name", ["latent-means", "weights-00", "spreads", "labels", "thresholds-00000"])
-def test_forged_arrays_are_refused(name: str) -> None:
+def test_forged_arrays_are_refused(name: str):
     values, arrays = model().to_arrays()
     with pytest.raises(ValueError, match=r"."):
         read_model("decoder", values, {**arrays, name: arrays[name][:-1]})
@@ -191,7 +189,7 @@ def computed(made: list[tuple[np.ndarray, np.ndarray]], values: np.ndarray) -> n
 
 
 @pytest.mark.parametrize("sizes", [(3, 4), (3, 5, 4), (3, 5, 6, 4)])
-def test_networks_side_by_side_do_what_each_does_alone(sizes: tuple[int, ...]) -> None:
+def test_networks_side_by_side_do_what_each_does_alone(sizes: tuple[int, ...]):
     alone = [layers(*sizes) for _ in range(3)]
     network, notes = whole_decoder(side_by_side(alone))
     latents = standard_latents(np.array([2.0, 0.0, 1.0]), 3)
@@ -206,7 +204,7 @@ def test_networks_side_by_side_do_what_each_does_alone(sizes: tuple[int, ...]) -
     assert notes == ()
 
 
-def test_weights_too_large_for_whole_numbers_are_clipped_and_noted() -> None:
+def test_weights_too_large_for_whole_numbers_are_clipped_and_noted():
     made = layers(3, 5, 4)
     made[1][0][2, 1], made[0][1][0] = 1e30, -1e30
     network, notes = whole_decoder(made)
@@ -214,7 +212,7 @@ def test_weights_too_large_for_whole_numbers_are_clipped_and_noted() -> None:
     assert np.isfinite(network(np.full((2, 3), float(ONE)))).all()
 
 
-def test_weights_are_moved_until_the_label_has_its_shares() -> None:
+def test_weights_are_moved_until_the_label_has_its_shares():
     """Two components that mostly say one label each; the mixture begins with equal weights."""
     layout = RowLayout((ColumnLayout("label", "category", np.eye(2)),))
     latents = LatentMixture(

@@ -1,7 +1,5 @@
 """The Gaussian copula: its series against integrals, its factors under noise, and fits through a real ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -70,7 +68,7 @@ def question(epsilon: Fraction = Fraction(1), **more: Any) -> SynthesisTask:
 
 
 @pytest.mark.parametrize("correlation", [-0.9, -0.3, 0.0, 0.4, 0.9])
-def test_the_series_is_the_mean_product_of_scores(correlation: float) -> None:
+def test_the_series_is_the_mean_product_of_scores(correlation: float):
     """Against the integral over the first number of its score times the mean of the second one's, given it."""
     one, other = CutNormal(np.array([0.2, 0.5, 0.3])), CutNormal(np.array([0.05, 0.15, 0.4, 0.3, 0.1]))
     scores, others = np.array([-1.0, 0.2, 1.5]), other.means
@@ -88,7 +86,7 @@ def test_the_series_is_the_mean_product_of_scores(correlation: float) -> None:
     assert found[0, 1] == pytest.approx(correlation, abs=1e-6)
 
 
-def test_the_mean_of_a_cell_is_that_of_the_normal_number_in_it() -> None:
+def test_the_mean_of_a_cell_is_that_of_the_normal_number_in_it():
     """And a line through numbers that are these means is the means; of one cell alone it is flat."""
     normal = CutNormal(np.array([0.1, 0.4, 0.0, 0.5]))
     drawn = np.random.default_rng(1).normal(size=400_000)
@@ -101,7 +99,7 @@ def test_the_mean_of_a_cell_is_that_of_the_normal_number_in_it() -> None:
     assert line_through(CutNormal(np.array([1.0, 0.0])), np.array([0.2, 0.9])) == (0.0, 0.2)
 
 
-def test_factors_are_told_from_noise() -> None:
+def test_factors_are_told_from_noise():
     """Two factors of 60 columns under noise of 0.05 a covariance: two, and covariances within a fifth of the noise in
     the mean square. Noise alone: none. Loadings that leave nothing to a column are cut."""
     random = np.random.default_rng(2)
@@ -119,7 +117,7 @@ def test_factors_are_told_from_noise() -> None:
 
 
 @pytest.mark.parametrize(("adjacency", "total"), [("add_remove", None), ("replace_one", 20_000)])
-def test_what_rises_together_does_so_again(sqlite_place: Place, adjacency: str, total: int | None) -> None:
+def test_what_rises_together_does_so_again(sqlite_place: Place, adjacency: str, total: int | None):
     """ε = 1: ranks correlate as in the rows within 0.06, nulls and categories included; noise on a correlation is
     about 0.01. The two draws are the planned ones, and spend the charge. In 12 fits the farthest of 28 correlations
     was off by 0.041 with a deviation of 0.003: the limit is six away."""
@@ -137,7 +135,7 @@ def test_what_rises_together_does_so_again(sqlite_place: Place, adjacency: str, 
         assert np.abs(counts[0] - counts[1]).sum() < 0.08 * 20_000
 
 
-def test_a_fit_that_is_resumed_replays_its_draws(sqlite_place: Place) -> None:
+def test_a_fit_that_is_resumed_replays_its_draws(sqlite_place: Place):
     run = start(sqlite_place, GaussianCopula(), question())
     with pytest.raises(Stopped):
         run.fit(Source(table()), stopping_after(2))  # type: ignore[arg-type]
@@ -152,13 +150,13 @@ def test_a_fit_that_is_resumed_replays_its_draws(sqlite_place: Place) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int) -> None:
+def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, rows: int):
     model = start(sqlite_place, GaussianCopula(), question()).fit(Source(table(rows))).model  # type: ignore[arg-type]
     made = model.sample(50, seed=0)
     assert (made < np.array(DOMAIN.shape)).all()
 
 
-def test_structural_zeros_hold_in_every_row(sqlite_place: Place) -> None:
+def test_structural_zeros_hold_in_every_row(sqlite_place: Place):
     excluded = np.zeros((12, 12), dtype=bool)
     excluded[:, 6:] = np.tri(12, 6, -6, dtype=bool)
     run = start(sqlite_place, GaussianCopula(), question(impossible={("x0", "x1"): excluded}))
@@ -166,7 +164,7 @@ def test_structural_zeros_hold_in_every_row(sqlite_place: Place) -> None:
     assert not excluded[made[:, 0], made[:, 1]].any()
 
 
-def test_what_must_fail_is_refused_by_the_plan(sqlite_place: Place) -> None:
+def test_what_must_fail_is_refused_by_the_plan(sqlite_place: Place):
     """Nothing is charged, and every message says what to do."""
     made = GaussianCopula()
     for changed, options, message in (
@@ -190,7 +188,7 @@ def test_what_must_fail_is_refused_by_the_plan(sqlite_place: Place) -> None:
 
 
 @pytest.mark.parametrize("share", [0.9, 0.9999, 1 - 1e-9, 1.0])
-def test_columns_of_nearly_one_cell_have_products_all_the_same(share: float) -> None:
+def test_columns_of_nearly_one_cell_have_products_all_the_same(share: float):
     """The ball is then the least in which whole numbers are exact, and no run ends after its first draw."""
     layout = RowLayout(
         (ColumnLayout("grade", "category", np.eye(4)), ColumnLayout("number", "number", POINTS[:, None]))

@@ -1,7 +1,5 @@
 """What every built-in generator must hold: one suite, run for each of them through a real ledger."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -51,7 +49,7 @@ def begin(place: Place, name: str, question: SynthesisTask, **more: Any) -> Run:
     return start(place, generator(name), question, **OPTIONS[name], **more)
 
 
-def test_the_suite_covers_every_built_in_generator() -> None:
+def test_the_suite_covers_every_built_in_generator():
     """Tests of their own have those that learn from rows, of residuals, of two tables, and of votes."""
     of_marginals = {name for name in names() if not getattr(generator(name), "takes_pictures", False)}
     own = {"gaussian_copula", "latent_factors", "linked_tables", "private_evolution"}
@@ -60,7 +58,7 @@ def test_the_suite_covers_every_built_in_generator() -> None:
 
 @EVERY
 @pytest.mark.parametrize("delta", [Fraction(1, 10**9), Fraction(0)])
-def test_the_draws_use_up_the_budget_and_never_exceed_it(sqlite_place: Place, name: str, delta: Fraction) -> None:
+def test_the_draws_use_up_the_budget_and_never_exceed_it(sqlite_place: Place, name: str, delta: Fraction):
     """The shares add up to the budget but for roundings below 10^-9 of it; ledger and journal agree."""
     question = asked(delta=delta)
     run = begin(sqlite_place, name, question)
@@ -73,7 +71,7 @@ def test_the_draws_use_up_the_budget_and_never_exceed_it(sqlite_place: Place, na
 
 
 @EVERY
-def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str) -> None:
+def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str):
     """Draws are exactly the planned ones, in their order; with a budget, one more of any size is refused."""
     run = begin(sqlite_place, name, asked())
     fitted = run.fit(CountedTable(table(500)))
@@ -89,7 +87,7 @@ def test_a_fit_draws_nothing_beyond_its_plan(sqlite_place: Place, name: str) -> 
 
 
 @EVERY
-def test_a_run_that_died_half_way_replays_what_it_drew_and_comes_to_one_model(sqlite_place: Place, name: str) -> None:
+def test_a_run_that_died_half_way_replays_what_it_drew_and_comes_to_one_model(sqlite_place: Place, name: str):
     """Nothing is drawn twice or counted again, and a third fit, all replayed, gives the same model."""
     run, counts = begin(sqlite_place, name, asked()), CountedTable(table(1000))
     with pytest.raises(Stopped):
@@ -112,7 +110,7 @@ def test_a_run_that_died_half_way_replays_what_it_drew_and_comes_to_one_model(sq
 
 
 @EVERY
-def test_replace_one_has_twice_the_variance_for_the_same_shares(sqlite_place: Place, name: str) -> None:
+def test_replace_one_has_twice_the_variance_for_the_same_shares(sqlite_place: Place, name: str):
     """DESIGN law 4: L2 √2 under replace_one, so σ² = 1/ρ where add_remove has 1/(2ρ); choices keep their ε."""
     adding = generator(name).plan(asked(), generator(name).options(**OPTIONS[name]))
     run = begin(sqlite_place, name, asked(adjacency="replace_one", public_total=1000))
@@ -133,7 +131,7 @@ def test_replace_one_has_twice_the_variance_for_the_same_shares(sqlite_place: Pl
 
 
 @EVERY
-def test_structural_zeros_hold_in_every_row(sqlite_place: Place, name: str) -> None:
+def test_structural_zeros_hold_in_every_row(sqlite_place: Place, name: str):
     rows = table(2000)
     rows = rows[~IMPOSSIBLE[rows[:, 1], rows[:, 2]]]
     question = asked(epsilon=Fraction(1, 20), impossible={("pay", "home"): IMPOSSIBLE})
@@ -155,7 +153,7 @@ def test_structural_zeros_hold_in_every_row(sqlite_place: Place, name: str) -> N
         (CellDomain(("job", "same", "pay"), (3, 1, 2)), 50),
     ],
 )
-def test_odd_tables_give_a_sound_model(sqlite_place: Place, name: str, domain: CellDomain, rows: int) -> None:
+def test_odd_tables_give_a_sound_model(sqlite_place: Place, name: str, domain: CellDomain, rows: int):
     """No rows, one row, one column, columns of one category: a model of at least 0 rows that can be sampled."""
     options = dict(OPTIONS[name])
     if name == "fixed":
@@ -173,7 +171,7 @@ def test_odd_tables_give_a_sound_model(sqlite_place: Place, name: str, domain: C
 
 @EVERY
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(100)])
-def test_a_fit_ends_at_extreme_charges(sqlite_place: Place, name: str, epsilon: Fraction) -> None:
+def test_a_fit_ends_at_extreme_charges(sqlite_place: Place, name: str, epsilon: Fraction):
     counts = CountedTable(table(1000))
     fitted = begin(sqlite_place, name, asked(epsilon=epsilon)).fit(counts)
     if epsilon == 100:
@@ -181,7 +179,7 @@ def test_a_fit_ends_at_extreme_charges(sqlite_place: Place, name: str, epsilon: 
 
 
 @EVERY
-def test_what_must_fail_is_refused_by_the_plan(name: str) -> None:
+def test_what_must_fail_is_refused_by_the_plan(name: str):
     """No column, no possible row, a model above the cap, no time, no charge to speak of: nothing is charged."""
     made = generator(name)
 
@@ -204,9 +202,7 @@ def test_what_must_fail_is_refused_by_the_plan(name: str) -> None:
 
 
 @EVERY
-def test_a_time_limit_ends_a_fit_with_a_note_or_an_error_and_a_later_run_goes_on(
-    sqlite_place: Place, name: str
-) -> None:
+def test_a_time_limit_ends_a_fit_with_a_note_or_an_error_and_a_later_run_goes_on(sqlite_place: Place, name: str):
     """A clock that a draw advances by a second: what was drawn by then is a prefix of what a longer run draws. AIM
     ends its rounds there, spends the rest of its charge, and comes to the same end when it is made again."""
     made, options = generator(name), OPTIONS[name]
@@ -238,7 +234,7 @@ def _rest(run: Run) -> tuple[Any, str]:
 
 
 @EVERY
-def test_a_plan_says_what_noise_alone_costs(name: str) -> None:
+def test_a_plan_says_what_noise_alone_costs(name: str):
     made = generator(name)
     plan = made.plan(asked(), made.options(**OPTIONS[name]))
     assert all(value > 0 for value in plan.expected_error.values())
@@ -249,7 +245,7 @@ def test_a_plan_says_what_noise_alone_costs(name: str) -> None:
 
 
 @EVERY
-def test_dependent_columns_are_better_known_to_those_who_look_at_pairs(sqlite_place: Place, name: str) -> None:
+def test_dependent_columns_are_better_known_to_those_who_look_at_pairs(sqlite_place: Place, name: str):
     """Two-way error at ε = 1, 4,000 rows, against the exact independent table: below a third of its, but for
     `independent`, which is as far off. The gap is more than 20 standard deviations of the noise wide."""
     counts = CountedTable(table())

@@ -1,7 +1,5 @@
 """Counts inside bins: within the charge, weights that find what stands out of noise, a model that reads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -61,7 +59,7 @@ def counted(offsets: NDArray[np.int64], made: BinTree) -> NDArray[np.int64]:
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 def test_trees_and_generator_share_the_budget_and_no_more(
     name: str, delta: Fraction, options: dict[str, str], adjacency: Any
-) -> None:
+):
     """All shares add up to the budget of the whole charge to a part in 10^6, and a fifth of it is the trees'."""
     question = task(delta=delta, adjacency=adjacency)
     made = generator(name)
@@ -79,19 +77,19 @@ def test_trees_and_generator_share_the_budget_and_no_more(
     assert len(plan.events[0].moves) == moves  # type: ignore[union-attr]
 
 
-def test_without_anything_inside_a_generator_is_itself() -> None:
+def test_without_anything_inside_a_generator_is_itself():
     made = generator("mst")
     assert with_inside(made, asked()) is made
 
 
-def test_a_charge_that_is_too_small_is_refused() -> None:
+def test_a_charge_that_is_too_small_is_refused():
     question = task(epsilon=Fraction(1, 10**11))
     made = generator("independent")
     with pytest.raises(CannotGenerate, match="the charge is too small"):
         InsideBins(made, question.inside).plan(question, made.options())  # type: ignore[arg-type]
 
 
-def test_without_noise_the_weights_are_the_exact_shares() -> None:
+def test_without_noise_the_weights_are_the_exact_shares():
     """10,000 values, a spike at 0 and one at 30,000; shares to a thousandth of their bins."""
     made, rng = tree(), np.random.default_rng(5)
     offsets = np.concatenate([np.zeros(4000), rng.integers(0, 100_001, 5000), np.full(1000, 30_000)]).astype(np.int64)
@@ -104,7 +102,7 @@ def test_without_noise_the_weights_are_the_exact_shares() -> None:
         assert np.abs(weights - np.histogram(inside, ends)[0] / inside.size).max() < 1e-3
 
 
-def test_noise_alone_leaves_bins_nearly_uniform_and_a_spike_stays() -> None:
+def test_noise_alone_leaves_bins_nearly_uniform_and_a_spike_stays():
     """With noise of 40 rows a leaf, 200 rows say nothing and 4,000 at 0 keep nine tenths of their share; 20 seeds."""
     made = tree()
     offsets = np.concatenate([np.zeros(4000, np.int64), np.linspace(0, 19_999, 1000).astype(np.int64)])
@@ -122,7 +120,7 @@ def test_noise_alone_leaves_bins_nearly_uniform_and_a_spike_stays() -> None:
     assert abs(np.mean(apart)) < 5000
 
 
-def test_levels_are_fitted_together() -> None:
+def test_levels_are_fitted_together():
     """The fit of noisy levels has less error than the leaves alone; it is exact without noise."""
     made = tree()
     offsets = np.random.default_rng(3).integers(0, 100_001, 20_000)
@@ -138,7 +136,7 @@ def test_levels_are_fitted_together() -> None:
 
 
 @pytest.mark.long
-def test_the_expected_error_is_that_of_repeated_noise() -> None:
+def test_the_expected_error_is_that_of_repeated_noise():
     """Where every half stands out, the sum's deviation over 400 seeds is at most the planned one and 15 %. The
     planned one takes surprises for independent, and those of one level share nodes: it may be up to twice too large.
     Of 400 seeds the deviation is known to 3.5 %."""
@@ -160,7 +158,7 @@ def test_the_expected_error_is_that_of_repeated_noise() -> None:
     assert planned.rank > 40
 
 
-def test_a_filled_model_reads_back_and_a_strangers_is_refused() -> None:
+def test_a_filled_model_reads_back_and_a_strangers_is_refused():
     domain = CellDomain(("job", "age"), (2, 3))
     cells = PublishedModel(domain, 10, (("job", "age"),), (np.zeros((2, 3), np.int64),))
     contents = bin_contents(np.ones(tree().parts, np.int64), tree(), DOMAIN.axis, variance=1.0)

@@ -1,7 +1,5 @@
 """Joined bins: a rule of released counts alone, within the charge; a model of declared cells with the mean."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -92,7 +90,7 @@ def people(rows: int, seed: int = 3) -> tuple[NDArray[np.int64], NDArray[np.int6
     return np.where(rng.random(rows) < 0.1, -1, values), np.minimum(cities, 2)
 
 
-def test_bins_that_stand_stay_and_the_others_are_joined(made: Contract) -> None:
+def test_bins_that_stand_stay_and_the_others_are_joined(made: Contract):
     """By hand: 12 bins of 100, of which only the first three and the rest together have 200 rows."""
     tree, ends = tree_of(made), bin_ends(made.column("pay").domain.axis, tree_of(made))
     rows = np.array([900, 300, 250, 120, 60, 30, 0, 0, 20, 0, 0, 5])
@@ -106,7 +104,7 @@ def test_bins_that_stand_stay_and_the_others_are_joined(made: Contract) -> None:
     assert join(counts, tree, ends, apart=frozenset(), **loud) == (0,), "nothing stands out of this noise"
 
 
-def test_there_are_never_more_than_the_most(tmp_path: Path) -> None:
+def test_there_are_never_more_than_the_most(tmp_path: Path):
     fine = contract(tmp_path, PAY.replace("{width: 100}", "{width: 6}"))
     tree = tree_of(fine)
     ends = bin_ends(fine.column("pay").domain.axis, tree)
@@ -116,7 +114,7 @@ def test_there_are_never_more_than_the_most(tmp_path: Path) -> None:
     assert sizes.max() <= 2 * sizes.min() + 1, "bins of the same counts are joined evenly"
 
 
-def test_bins_that_can_hold_other_rows_are_kept_apart(made: Contract) -> None:
+def test_bins_that_can_hold_other_rows_are_kept_apart(made: Contract):
     mask = np.zeros((BINS + 1, 3), dtype=np.bool_)
     mask[:4, 1] = True
     question = replace(task(made), impossible={("pay", "city"): mask})
@@ -129,7 +127,7 @@ def test_bins_that_can_hold_other_rows_are_kept_apart(made: Contract) -> None:
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 def test_trees_sums_and_generator_share_the_budget_and_no_more(
     made: Contract, name: str, delta: Fraction, options: dict[str, str], adjacency: Any
-) -> None:
+):
     """All shares add up to the budget of the charge to a part in 10^5; a quarter is measured first, 2 to 3."""
     question, chosen = task(made, delta=delta, adjacency=adjacency), generator(name)
     plan = with_inside(chosen, question).plan(question, chosen.options.model_validate(options))
@@ -147,7 +145,7 @@ def test_trees_sums_and_generator_share_the_budget_and_no_more(
 @pytest.mark.parametrize("delta", [DELTA, Fraction(0)])
 def test_a_fit_draws_within_its_charge_and_keeps_the_declared_cells(
     sqlite_place: Place, made: Contract, name: str, delta: Fraction
-) -> None:
+):
     question, chosen = task(made, epsilon=Fraction(3), delta=delta), generator(name)
     run = start(sqlite_place, whole(chosen, question), question, **_options(chosen))
     fitted = run.fit(Valued(made, *people(20_000)))
@@ -232,7 +230,7 @@ def asked_of_neighbours(made: Contract) -> list[list[Any]]:
     return found
 
 
-def test_which_bins_are_joined_follows_from_what_was_answered_alone(made: Contract) -> None:
+def test_which_bins_are_joined_follows_from_what_was_answered_alone(made: Contract):
     """All 39 neighbours that have one person more, under the same answers: the same marginals over the same bins."""
     first, *others = asked_of_neighbours(made)
     assert any(by is not None for _, handles in first for _, by in handles), "some bins are joined"
@@ -240,7 +238,7 @@ def test_which_bins_are_joined_follows_from_what_was_answered_alone(made: Contra
 
 
 @pytest.mark.long
-def test_a_twin_that_joins_by_exact_counts_is_found(made: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_twin_that_joins_by_exact_counts_is_found(made: Contract, monkeypatch: pytest.MonkeyPatch):
     """The wrong case: bins joined by the table's own counts. Some neighbour then asks for other marginals."""
     tables: list[Valued] = []
     sums = Valued.sums
@@ -259,7 +257,7 @@ def test_a_twin_that_joins_by_exact_counts_is_found(made: Contract, monkeypatch:
     assert any(other != first for other in others)
 
 
-def test_the_mean_is_that_of_the_sum_and_bins_keep_their_rows(sqlite_place: Place, made: Contract) -> None:
+def test_the_mean_is_that_of_the_sum_and_bins_keep_their_rows(sqlite_place: Place, made: Contract):
     """At epsilon 50 noise is below a row: the middles of leaves give the exact mean to a part of a leaf."""
     question, chosen = task(made, epsilon=Fraction(50)), generator("independent")
     values, cities = people(6000)
@@ -274,7 +272,7 @@ def test_the_mean_is_that_of_the_sum_and_bins_keep_their_rows(sqlite_place: Plac
     assert np.abs(bins - np.bincount(table.values // 100, minlength=BINS)).max() < 40
 
 
-def test_a_model_follows_the_counts_of_blocks_and_keeps_what_goes_with_each_cell() -> None:
+def test_a_model_follows_the_counts_of_blocks_and_keeps_what_goes_with_each_cell():
     """By hand: two blocks of 400 rows go 3 to 1, the missing cell keeps 200. What is not counted keeps its own."""
     cells = small().cells
     model = follow_blocks(cells, "pay", [0, 1, 2], np.array([900.0, 300.0]))
@@ -287,7 +285,7 @@ def test_a_model_follows_the_counts_of_blocks_and_keeps_what_goes_with_each_cell
         assert follow_blocks(cells, "pay", [0, 1, 2], np.array(rows)) is cells
 
 
-def test_blocks_are_as_many_as_noise_allows(made: Contract) -> None:
+def test_blocks_are_as_many_as_noise_allows(made: Contract):
     """Exact counts of 8,000 pays: noise of deviation 1 leaves all joined bins apart, of 40 halves, of 400 nothing."""
     table, tree = Valued(made, *people(8000)), tree_of(made)
     values, joins = table.numbers(tree), {"pay": tuple(range(6))}
@@ -315,7 +313,7 @@ def small() -> FilledModel:
     return FilledModel(cells, {}, {"pay": bins})
 
 
-def test_rows_of_joined_bins_are_spread_over_the_declared_ones() -> None:
+def test_rows_of_joined_bins_are_spread_over_the_declared_ones():
     """By hand: the joined bins have 400 rows each and the missing 200; rows are within one of the parts of a bin."""
     model = small()
     assert model.domain == CellDomain(("pay", "city"), (6, 2))
@@ -327,7 +325,7 @@ def test_rows_of_joined_bins_are_spread_over_the_declared_ones() -> None:
     assert np.array_equal(rows, model.sample(1000, seed=9))
 
 
-def test_further_rows_under_a_condition_follow_the_conditional_distribution() -> None:
+def test_further_rows_under_a_condition_follow_the_conditional_distribution():
     """Bins 1 and 4 are asked for: 300 to 300, and the cities of the first 3 to 1."""
     model = small()
     rows = model.sample(8000, seed=4, where={"pay": [1, 4]})
@@ -340,7 +338,7 @@ def test_further_rows_under_a_condition_follow_the_conditional_distribution() ->
         model.sample(10, seed=4, where={"pay": [6]})
 
 
-def test_a_model_of_joined_bins_reads_back_and_a_strangers_is_refused() -> None:
+def test_a_model_of_joined_bins_reads_back_and_a_strangers_is_refused():
     values, arrays = small().to_arrays()
     again = read_model("filled", values, arrays)
     assert np.array_equal(again.sample(50, seed=3), small().sample(50, seed=3))
@@ -361,7 +359,7 @@ def test_a_model_of_joined_bins_reads_back_and_a_strangers_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["p3gm", "latent_factors", "vae", "auto"])
-def test_generators_that_cannot_count_joined_bins_are_refused_before_a_charge(made: Contract, name: str) -> None:
+def test_generators_that_cannot_count_joined_bins_are_refused_before_a_charge(made: Contract, name: str):
     question, chosen = task(made), generator(name)
     with pytest.raises(CannotGenerate, match=r"private, which .* cannot take; allowed: a generator of marginals"):
         with_inside(chosen, question).plan(question, chosen.options.model_construct())

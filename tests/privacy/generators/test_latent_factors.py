@@ -1,7 +1,5 @@
 """Latent factors: one draw of all pairs, and a model of few numbers that is fitted to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -67,7 +65,7 @@ def noisy(table: CountedTable, parts: Mapping[Clique, np.ndarray], deviation: fl
 
 
 @pytest.mark.long
-def test_mallows_finds_the_number_of_factors_through_the_noise() -> None:
+def test_mallows_finds_the_number_of_factors_through_the_noise():
     """Two hidden numbers and noise of 60 rows on every number: two factors, and a misfit near 1. None where there are
     none: columns drawn independently. A fit of more would follow the noise."""
     table = of_two_factors(5000)
@@ -98,7 +96,7 @@ def ranks(found: LatentFactors, shape: Sequence[int]) -> set[int]:
 
 
 @pytest.mark.long
-def test_cells_along_one_scale_get_loadings_of_rank_one_and_others_do_not() -> None:
+def test_cells_along_one_scale_get_loadings_of_rank_one_and_others_do_not():
     """Steps of a number that leans on two hidden ones, under noise: rank 1. Cells that go with both in ways of their
     own, with little noise: more. Rank 1 is then not tried in vain: it fits far worse."""
     table = of_two_factors(5000)
@@ -111,9 +109,7 @@ def test_cells_along_one_scale_get_loadings_of_rank_one_and_others_do_not() -> N
 @pytest.mark.parametrize(
     ("factors", "cells", "rank"), [(4, 6, 1), (4, 6, 2), (2, 6, 2), (5, 3, 2), (1, 2, 1), (3, 2, 1)]
 )
-def test_loadings_of_a_rank_have_as_many_free_numbers_as_the_criterion_counts(
-    factors: int, cells: int, rank: int
-) -> None:
+def test_loadings_of_a_rank_have_as_many_free_numbers_as_the_criterion_counts(factors: int, cells: int, rank: int):
     """Another way to count: the rank of the derivative of W S over W and S, cells taken relative to their mean."""
     domain = CellDomain(("a", "b"), (cells, cells))
     sizes, width = np.zeros(2 * cells, np.float32), (2 * cells, 2 * cells)
@@ -130,7 +126,7 @@ def test_loadings_of_a_rank_have_as_many_free_numbers_as_the_criterion_counts(
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("total_is_public", [False, True])
-def test_what_is_measured_is_the_optimum_of_its_weights(adjacency: Adjacency, total_is_public: bool) -> None:
+def test_what_is_measured_is_the_optimum_of_its_weights(adjacency: Adjacency, total_is_public: bool):
     """Against the general plan, which looks at all subsets of each table: the same residuals and multipliers."""
     cells = (("a", 3), ("b", 2), ("c", 7), ("d", 1), ("e", 4))
     inverse = sum((Fraction(1, size) for _, size in cells), Fraction(0))
@@ -141,7 +137,7 @@ def test_what_is_measured_is_the_optimum_of_its_weights(adjacency: Adjacency, to
     assert pair_residuals(cells, **terms) == general  # type: ignore[arg-type]
 
 
-def test_public_points_have_mean_0_and_covariance_1_and_are_always_the_same() -> None:
+def test_public_points_have_mean_0_and_covariance_1_and_are_always_the_same():
     points = public_points(256, 9)
     np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(points.T @ points / 256, np.eye(9), atol=1e-5)
@@ -149,7 +145,7 @@ def test_public_points_have_mean_0_and_covariance_1_and_are_always_the_same() ->
 
 
 @pytest.mark.long
-def test_pairs_are_far_better_known_than_as_independent_columns(sqlite_place: Place) -> None:
+def test_pairs_are_far_better_known_than_as_independent_columns(sqlite_place: Place):
     """ε = 1, 5,000 rows, 435 pairs: below 0.6 of the error that exact independent columns have. A single noisy pair
     would be off by more than that; so what is tested is that noise averages out. Measured: 0.46 of it."""
     counts = of_two_factors(5000)
@@ -166,7 +162,7 @@ def test_pairs_are_far_better_known_than_as_independent_columns(sqlite_place: Pl
 
 @pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-def test_all_of_the_charge_goes_into_one_draw_that_a_second_fit_replays(sqlite_place: Place, adjacency: str) -> None:
+def test_all_of_the_charge_goes_into_one_draw_that_a_second_fit_replays(sqlite_place: Place, adjacency: str):
     total = 2000 if adjacency == "replace_one" else None
     question = asked(COLUMNS, adjacency=adjacency, public_total=total)  # type: ignore[arg-type]
     counts = of_two_factors(2000)
@@ -190,7 +186,7 @@ def test_all_of_the_charge_goes_into_one_draw_that_a_second_fit_replays(sqlite_p
 
 
 @pytest.mark.long
-def test_structural_zeros_hold_in_every_row(sqlite_place: Place) -> None:
+def test_structural_zeros_hold_in_every_row(sqlite_place: Place):
     excluded = np.zeros((2, 3), dtype=bool)
     excluded[1, 2] = True
     counts = of_two_factors(2000)
@@ -201,7 +197,7 @@ def test_structural_zeros_hold_in_every_row(sqlite_place: Place) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3,), (1,), (3, 1, 2)])
-def test_odd_tables_give_a_sound_model(sqlite_place: Place, shape: tuple[int, ...]) -> None:
+def test_odd_tables_give_a_sound_model(sqlite_place: Place, shape: tuple[int, ...]):
     domain = CellDomain(tuple(f"x{place}" for place in range(len(shape))), shape)
     data = np.random.default_rng(1).integers(0, shape, size=(50, len(shape)))
     fitted = start(sqlite_place, LatentFactorGenerator(), asked(domain, epsilon=Fraction(1, 10))).fit(
@@ -212,7 +208,7 @@ def test_odd_tables_give_a_sound_model(sqlite_place: Place, shape: tuple[int, ..
     assert (made < np.array(shape)).all()
 
 
-def test_what_must_fail_is_refused_by_the_plan() -> None:
+def test_what_must_fail_is_refused_by_the_plan():
     """No δ, Laplace noise, more columns than residuals are planned for, a model above the cap: nothing is charged."""
 
     def plan(question: SynthesisTask, **options: object) -> None:
@@ -234,7 +230,7 @@ def test_what_must_fail_is_refused_by_the_plan() -> None:
         plan(nothing)
 
 
-def test_a_time_limit_that_has_passed_draws_nothing(sqlite_place: Place) -> None:
+def test_a_time_limit_that_has_passed_draws_nothing(sqlite_place: Place):
     ticking = LatentFactorGenerator(clock=iter(range(0, 100, 5)).__next__)
     run = start(sqlite_place, ticking, asked(COLUMNS), time_limit=2)
     with pytest.raises(OutOfTime, match="run the same spec again"):
@@ -246,7 +242,7 @@ NUMBERS = RowLayout(tuple(ColumnLayout(f"x{place}", "category", np.eye(3)) for p
 
 
 @pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-3])
-def test_rows_that_are_alike_have_a_bound_at_which_sums_are_exact(spread: float) -> None:
+def test_rows_that_are_alike_have_a_bound_at_which_sums_are_exact(spread: float):
     """A norm just above the least that a plan takes; the fit ended here with one charged run in a hundred."""
     projection = Projection(NUMBERS, NUMBERS.names, 2, 3e-4)
     check_clip(projection)

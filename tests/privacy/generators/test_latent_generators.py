@@ -1,7 +1,5 @@
 """Generators that train a decoder, through a real ledger: planned events, resuming, labels, conditions, refusals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -72,7 +70,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("reserve", [0, 1])
-def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str, reserve: int) -> None:
+def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place, name: str, reserve: int):
     """The events compose to the charge, no more and hardly less; no interval is reserved that nobody asked for."""
     asked_for: dict[str, Any] = {"reserve": reserve} if reserve else {}
     options = {**QUICK, **FEW.get(name, {}), **asked_for}
@@ -102,7 +100,7 @@ def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place,
         ("dp_gm", {"clusters": 6, "latent": 2, "encoder_hidden": ()}),
     ],
 )
-def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, options: dict[str, Any]) -> None:
+def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, options: dict[str, Any]):
     quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
     run = start(sqlite_place, generator(name), question(Fraction(8)), label="kind", **quick, **options)
     model = run.fit(Rows(table(20_000))).model  # type: ignore[arg-type]
@@ -116,7 +114,7 @@ def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, o
 
 
 @pytest.mark.long
-def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place) -> None:
+def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place):
     """Trained as a whole it may tell the clouds apart or not; what a mean is, and the label's shares, it keeps. In 40
     fits the largest error of a mean is 0.082 with a deviation of 0.006, that of a share 0.018 with 0.005: limits are
     11 and 7 deviations away. A network that learned nothing misses a mean by 0.32."""
@@ -130,7 +128,7 @@ def test_an_autoencoder_of_variations_keeps_means_and_shares(sqlite_place: Place
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
-def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> None:
+def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str):
     """A fit that stops goes on from the last checkpoint, and draws nothing twice."""
     run = start(sqlite_place, generator(name), question(), label="kind", **QUICK, **FEW.get(name, {}))
     with pytest.raises(Stopped):
@@ -144,7 +142,7 @@ def test_it_is_replayed_when_it_is_resumed(sqlite_place: Place, name: str) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
-def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, name: str) -> None:
+def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, name: str):
     run = start(sqlite_place, generator(name), question(), label="kind", **QUICK, **FEW.get(name, {}))
     model = run.fit(Rows(table())).model  # type: ignore[arg-type]
     again = read_model(model.kind, *model.to_arrays())
@@ -155,14 +153,14 @@ def test_a_condition_holds_on_the_model_that_is_read_back(sqlite_place: Place, n
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("rows", [0, 1])
-def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, name: str, rows: int) -> None:
+def test_hardly_any_rows_give_a_sound_result(sqlite_place: Place, name: str, rows: int):
     run = start(sqlite_place, generator(name), question(Fraction(1)), label="kind", **QUICK, **FEW.get(name, {}))
     model = run.fit(Rows(table(rows))).model  # type: ignore[arg-type]
     assert 0 <= model.rows < 1000
     assert model.sample(100, seed=0).shape == (100, 6)
 
 
-def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place) -> None:
+def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place):
     """The interval that was running is durable by then: nothing is drawn twice."""
     run = start(sqlite_place, generator("ae"), question(), label="kind", **QUICK, time_limit=1000)
     late = run.options.model_copy(update={"time_limit": 1e-3})
@@ -190,7 +188,7 @@ def test_the_time_limit_stops_it_and_the_same_run_goes_on(sqlite_place: Place) -
 )
 def test_what_must_fail_is_refused_by_the_plan(
     name: str, options: dict[str, Any], changed: dict[str, Any], message: str
-) -> None:
+):
     made = generator(name)
     with pytest.raises(CannotGenerate, match=message):
         made.plan(replace(question(), **changed), made.options(**{"label": "kind", **QUICK, **options}))
@@ -207,7 +205,7 @@ LOSSES: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("name", ["p3gm", "vae", "dp_gm"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_what_the_loss_of_a_row_is_changes_no_event(name: str, loss: dict[str, Any]) -> None:
+def test_what_the_loss_of_a_row_is_changes_no_event(name: str, loss: dict[str, Any]):
     """Noise, sampling and steps are those of the default: a row's gradient is clipped whatever its loss is. That it
     is, with such losses too, is looked at in `test_clipping` (`LEARNERS["wild"]`)."""
     made, options = generator(name), {"label": "kind", **QUICK, **FEW.get(name, {})}
@@ -215,7 +213,7 @@ def test_what_the_loss_of_a_row_is_changes_no_event(name: str, loss: dict[str, A
     assert made.plan(question(), made.options(**options, **loss)).events == plain.events
 
 
-def test_the_options_of_the_loss_reach_the_learner_that_is_trained() -> None:
+def test_the_options_of_the_loss_reach_the_learner_that_is_trained():
     given = {"number_loss": "squared_error", "number_variance": 0.25, "kl_weight": 0.5, "latent_samples": 3}
     learner = variational(9, VariationalOptions(rows_about=100, **given))
     assert (learner.numbers, learner.number_variance) == ("gaussian", 0.25)
@@ -239,7 +237,7 @@ def test_the_options_of_the_loss_reach_the_learner_that_is_trained() -> None:
         ({"labels": "shared"}, "joined"),
     ],
 )
-def test_losses_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+def test_losses_that_cannot_be_are_refused(given: dict[str, Any], message: str):
     with pytest.raises(ValidationError, match=message):
         PhasedOptions(rows_about=100, **given)
 
@@ -257,14 +255,14 @@ KIND = {"label": "kind"}
         ("ae", {"labels": "joined"}, "options.labels: joined, and no label; .* do: write label"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str, Any], message: str) -> None:
+def test_options_that_would_do_nothing_are_refused(name: str, options: dict[str, Any], message: str):
     """They passed in silence."""
     made = generator(name)
     with pytest.raises(CannotGenerate, match=message):
         made.plan(question(), made.options(**QUICK, **options))
 
 
-def test_rounds_of_one_component_of_each_label_are_noted_and_plan_what_they_planned() -> None:
+def test_rounds_of_one_component_of_each_label_are_noted_and_plan_what_they_planned():
     """A record states rounds that nobody wrote: those of another default are not refused, and plan the same."""
     made, written = generator("p3gm"), {"label": "kind", "labels": "components", **QUICK}
     plain, nine = (made.plan(question(), made.options(**written, **more)) for more in ({}, {"rounds": 9}))
@@ -273,7 +271,7 @@ def test_rounds_of_one_component_of_each_label_are_noted_and_plan_what_they_plan
     assert "rounds: 9 has no effect: one round measures one component of each label" in nine.notes
 
 
-def test_a_norm_too_small_for_the_sums_of_a_linear_decoder_is_refused_with_one_that_will_do() -> None:
+def test_a_norm_too_small_for_the_sums_of_a_linear_decoder_is_refused_with_one_that_will_do():
     """Its norms are on a finer lattice: what the plan names was refused by an error that was none of ours."""
     made = generator("p3gm")
     written = {"label": "kind", "labels": "components", "decoder": "linear", "rows_about": 2000}
@@ -286,7 +284,7 @@ def test_a_norm_too_small_for_the_sums_of_a_linear_decoder_is_refused_with_one_t
 
 
 @pytest.mark.parametrize("name", ["p3gm", "ae", "dp_gm"])
-def test_a_norm_too_small_for_exact_sums_is_refused_by_the_plan(name: str) -> None:
+def test_a_norm_too_small_for_exact_sums_is_refused_by_the_plan(name: str):
     """It ended the plan with an error that was none of ours."""
     made, rows = generator(name), {**QUICK, **FEW.get(name, {})}
     with pytest.raises(
@@ -296,14 +294,14 @@ def test_a_norm_too_small_for_exact_sums_is_refused_by_the_plan(name: str) -> No
 
 
 @pytest.mark.parametrize(("name", "clip"), [("p3gm", 1e-3), ("ae", 1e-3), ("dp_gm", 3e-4)])
-def test_the_smallest_norms_that_a_plan_takes_are_fitted(sqlite_place: Place, name: str, clip: float) -> None:
+def test_the_smallest_norms_that_a_plan_takes_are_fitted(sqlite_place: Place, name: str, clip: float):
     """All rows are alike and the norm is small: the fit, which is charged, must not end by what its lattices hold."""
     options = {**QUICK, **FEW.get(name, {}), "dimensions": 2, "epochs": 1, "clip": clip}
     run = start(sqlite_place, generator(name), question(Fraction(8)), label="kind", **options)
     assert run.fit(Rows(np.zeros((ROWS, 6), np.uint8))).model is not None  # type: ignore[arg-type]
 
 
-def test_more_components_than_a_mixture_holds_are_refused_by_the_plan() -> None:
+def test_more_components_than_a_mixture_holds_are_refused_by_the_plan():
     labels = ColumnLayout("kind", "category", np.eye(17))
     layout = RowLayout((*LAYOUT.columns[:4], labels))
     task, made = replace(question(), layout=layout, domain=domain_of(layout)), generator("p3gm")
@@ -312,14 +310,14 @@ def test_more_components_than_a_mixture_holds_are_refused_by_the_plan() -> None:
 
 
 @pytest.mark.parametrize("layer", ["hidden", "encoder_hidden", "variance_hidden"])
-def test_a_layer_without_width_is_refused_where_it_is_written(layer: str) -> None:
+def test_a_layer_without_width_is_refused_where_it_is_written(layer: str):
     """It was refused later, without its place in the spec."""
     model = generator("p3gm" if layer == "variance_hidden" else "vae").options
     with pytest.raises(ValidationError, match=rf"{layer}\.1\n.*greater than or equal to 1"):
         model(rows_about=100, **{layer: (5, 0)})
 
 
-def test_labels_are_joined_where_another_column_is_of_categories_and_no_row_has_a_say() -> None:
+def test_labels_are_joined_where_another_column_is_of_categories_and_no_row_has_a_say():
     """The choice reads kinds of columns; the plan says it, with the number of components."""
     numbers = RowLayout((*LAYOUT.columns[:4], LAYOUT.columns[5]))
     picture = RowLayout((ColumnLayout("shown", "array", LEVELS, length=4), LAYOUT.columns[5]))
@@ -339,11 +337,11 @@ def test_labels_are_joined_where_another_column_is_of_categories_and_no_row_has_
     ]
 
 
-def test_they_are_registered() -> None:
+def test_they_are_registered():
     assert set(ALL) <= set(names())
 
 
-def test_means_that_noise_threw_far_out_are_cut_and_end_no_fit() -> None:
+def test_means_that_noise_threw_far_out_are_cut_and_end_no_fit():
     """Where next to nothing is left of the variance, the scale is large; latents keep their range all the same."""
     mixture = Mixture(np.array([0.5, 0.5]), np.array([[1e6, 0.0], [-3.0, 0.25]]), np.stack([np.eye(2), np.eye(2)]))
     latents = latents_of(mixture, 1.0)

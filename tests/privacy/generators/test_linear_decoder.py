@@ -1,7 +1,5 @@
 """P3GM without a training: chosen by public numbers alone, drawn as planned, and better than noise for few rows."""
 
-from __future__ import annotations
-
 import re
 from contextlib import closing
 from dataclasses import replace
@@ -82,7 +80,7 @@ def recognised(made: NDArray[np.int32], real: NDArray[np.uint8]) -> float:
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
 def test_public_numbers_alone_say_whether_a_decoder_is_trained(
     name: str, rows: int, epsilon: int, options: dict[str, Any], trained: bool
-) -> None:
+):
     """Declared rows, charge and network; the plan sees no data."""
     made = generator(name)
     read = made.options(label="kind", rows_about=rows, **options)
@@ -91,7 +89,7 @@ def test_public_numbers_alone_say_whether_a_decoder_is_trained(
 
 
 @pytest.mark.parametrize(("rows", "axes"), [(500, False), (700, True)])
-def test_what_is_drawn_is_what_was_planned_and_the_whole_charge(sqlite_place: Place, rows: int, axes: bool) -> None:
+def test_what_is_drawn_is_what_was_planned_and_the_whole_charge(sqlite_place: Place, rows: int, axes: bool):
     """A second moment is measured only where an axis of a fifth of all that varies would stand out of its noise."""
     run, made = fitted(sqlite_place, rows, decoder="linear")
     assert run.drawn() == list(run.plan.events) == [each.event for each in made.sums]
@@ -106,7 +104,7 @@ def test_what_is_drawn_is_what_was_planned_and_the_whole_charge(sqlite_place: Pl
 
 
 @pytest.mark.parametrize("terms", [{"adjacency": "replace_one"}, {"rows_per_unit": 3}])
-def test_sums_alone_are_planned_under_every_relation_and_trainings_are_not(terms: dict[str, Any]) -> None:
+def test_sums_alone_are_planned_under_every_relation_and_trainings_are_not(terms: dict[str, Any]):
     """The plan costs the whole charge: each event's sensitivity is that of the relation."""
     made, asked = generator("p3gm"), replace(question(), **terms)
     read = made.options(label="kind", rows_about=20_000, decoder="linear")
@@ -121,7 +119,7 @@ def test_sums_alone_are_planned_under_every_relation_and_trainings_are_not(terms
         made.plan(asked, made.options(label="kind", rows_about=20_000))
 
 
-def test_a_plan_says_why_nothing_is_trained() -> None:
+def test_a_plan_says_why_nothing_is_trained():
     made = generator("p3gm")
     for rows, options, notes in (
         (700, {}, (NOT_TRAINED,)),
@@ -131,7 +129,7 @@ def test_a_plan_says_why_nothing_is_trained() -> None:
         assert made.plan(question(), made.options(label="kind", rows_about=rows, **options)).notes == notes
 
 
-def test_noise_that_drowns_a_label_counts_the_relation() -> None:
+def test_noise_that_drowns_a_label_counts_the_relation():
     """The noise that is refused is that of the relation: with k rows a unit, k times as much."""
     made, read = generator("p3gm"), {"label": "kind", "rows_about": 90, "decoder": "linear"}
     made.plan(question(), made.options(**read))
@@ -140,7 +138,7 @@ def test_noise_that_drowns_a_label_counts_the_relation() -> None:
 
 
 @pytest.mark.long
-def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place) -> None:
+def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place):
     run = start(sqlite_place, generator("p3gm"), question(), label="kind", rows_about=700)
     with pytest.raises(Stopped):
         run.fit(WideRows(table(700)), progress=stopping_after(3))  # type: ignore[arg-type]
@@ -150,7 +148,7 @@ def test_what_was_drawn_is_drawn_again_after_a_stop(sqlite_place: Place) -> None
 
 
 @pytest.mark.long
-def test_rows_come_out_with_shares_means_and_spread(sqlite_place: Place) -> None:
+def test_rows_come_out_with_shares_means_and_spread(sqlite_place: Place):
     """With next to no noise: each kind's means, what numbers vary, and how far they move together."""
     _, made = fitted(sqlite_place, 20_000, Fraction(50), decoder="linear")
     rows, real = made.model.sample(20_000, seed=4), table(20_000)
@@ -163,7 +161,7 @@ def test_rows_come_out_with_shares_means_and_spread(sqlite_place: Place) -> None
 
 
 @pytest.mark.long
-def test_a_model_is_read_back_as_it_was_written(sqlite_place: Place) -> None:
+def test_a_model_is_read_back_as_it_was_written(sqlite_place: Place):
     _, made = fitted(sqlite_place, 700)
     assert made.notes == (NOT_TRAINED,)
     again = read_model(made.model.kind, *made.model.to_arrays())
@@ -171,13 +169,13 @@ def test_a_model_is_read_back_as_it_was_written(sqlite_place: Place) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"label": "kind", "labels": "joined"}])
-def test_a_linear_decoder_wants_labels_that_own_components(options: dict[str, Any]) -> None:
+def test_a_linear_decoder_wants_labels_that_own_components(options: dict[str, Any]):
     made = generator("p3gm")
     with pytest.raises(CannotGenerate, match=r"decoder is linear.* allowed: auto, trained; do: write a label"):
         made.plan(question(), made.options(rows_about=700, decoder="linear", **options))
 
 
-def test_too_little_memory_is_refused_by_the_plan() -> None:
+def test_too_little_memory_is_refused_by_the_plan():
     made = generator("p3gm")
     read = made.options(label="kind", rows_about=700, decoder="linear", max_memory_megabytes=0.1)
     with pytest.raises(
@@ -196,7 +194,7 @@ def test_too_little_memory_is_refused_by_the_plan() -> None:
         (700, Fraction(1, 10_000), "auto"),
     ],
 )
-def test_noise_that_drowns_the_labels_is_refused_by_the_plan(rows: int, epsilon: Fraction, decoder: str) -> None:
+def test_noise_that_drowns_the_labels_is_refused_by_the_plan(rows: int, epsilon: Fraction, decoder: str):
     """No rows are made of noise alone; the epsilon that the message names is taken."""
     made = generator("p3gm")
     read = made.options(label="kind", rows_about=rows, decoder=decoder)
@@ -208,7 +206,7 @@ def test_noise_that_drowns_the_labels_is_refused_by_the_plan(rows: int, epsilon:
 
 
 @pytest.mark.long
-def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place: Place) -> None:
+def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place: Place):
     """The sums about the measured centre, stretched as measured: any row comes or goes, of extreme numbers too."""
     _, made = fitted(sqlite_place, 700)
     rows = np.random.default_rng(1).integers(0, 101, (200, NUMBERS + 1)).astype(np.uint8)
@@ -225,7 +223,7 @@ def test_no_row_moves_the_labels_means_further_than_the_event_says(sqlite_place:
 @pytest.mark.parametrize(("decoder", "fits", "well"), [("auto", 1, True), ("trained", 8, False)])
 def test_few_rows_teach_what_tells_labels_apart(
     sqlite_databases: Databases, tmp_path: Path, decoder: str, fits: int, well: bool
-) -> None:
+):
     """700 rows of 120 numbers at epsilon 1; a training drowns, which is the wrong case. Over 32 and 25 fits shares of
     0.874 and 0.495 with deviations of 0.023 and 0.053. One training reached 0.735, so the mean of eight is asked. The
     limit is 6.6 deviations from one share, and 12 of the mean from the other: false alarms below 1e-10 and 1e-8."""
@@ -237,14 +235,14 @@ def test_few_rows_teach_what_tells_labels_apart(
     assert (np.mean(found) > 0.72) == well, found
 
 
-def test_a_batch_of_more_than_all_rows_stays_wrong_where_the_decoder_is_chosen() -> None:
+def test_a_batch_of_more_than_all_rows_stays_wrong_where_the_decoder_is_chosen():
     made = generator("p3gm")
     with pytest.raises(CannotGenerate, match="batch"):
         made.plan(question(Fraction(1, 100)), made.options(label="kind", rows_about=700, batch=701))
 
 
 @pytest.mark.parametrize("option", [{"epochs": 40}, {"hidden": [500]}, {"batch": 100}, {"first_share": 0.3}])
-def test_an_option_of_a_training_is_refused_where_nothing_is_trained(option: dict[str, Any]) -> None:
+def test_an_option_of_a_training_is_refused_where_nothing_is_trained(option: dict[str, Any]):
     made = generator("p3gm")
     with pytest.raises(ValidationError, match=f"training .{next(iter(option))}. beside decoder: linear.* leave them"):
         made.options(label="kind", rows_about=700, decoder="linear", **option)

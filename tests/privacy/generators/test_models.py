@@ -31,7 +31,7 @@ def model(rows: int = 1000) -> PublishedModel:
     return PublishedModel.of(GraphicalModel(DOMAIN, (("a", "b"), ("b", "c")), (one, other), 7.0), rows)
 
 
-def test_rounding_keeps_probabilities_and_structural_zeros() -> None:
+def test_rounding_keeps_probabilities_and_structural_zeros():
     generator = np.random.default_rng(5)
     one, other = generator.normal(size=(2, 3)), generator.normal(size=(3, 4))
     other[1, 2:] = -np.inf
@@ -41,7 +41,7 @@ def test_rounding_keeps_probabilities_and_structural_zeros() -> None:
     assert model().marginal(("b", "c"))[1, 2:].sum() == 0
 
 
-def test_a_model_that_is_read_back_draws_the_same_bytes() -> None:
+def test_a_model_that_is_read_back_draws_the_same_bytes():
     made = model()
     values, arrays = made.to_arrays()
     copied = {name: np.array(each.tolist(), dtype=np.int64).reshape(each.shape) for name, each in arrays.items()}
@@ -53,7 +53,7 @@ def test_a_model_that_is_read_back_draws_the_same_bytes() -> None:
     assert one.tobytes() != made.sample(500, seed=1).tobytes()
 
 
-def test_rows_can_be_drawn_under_a_condition() -> None:
+def test_rows_can_be_drawn_under_a_condition():
     made = model().sample(200, seed=1, where={"b": [1], "a": [0, 1]})
     assert set(made[:, 1]) == {1}
     assert made[:, 2].max() < 2
@@ -98,12 +98,12 @@ def changed(**replaced: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         {"potential_0000": np.full((2, 3), FORBIDDEN)},
     ],
 )
-def test_what_is_no_model_is_refused(replaced: dict[str, Any]) -> None:
+def test_what_is_no_model_is_refused(replaced: dict[str, Any]):
     with pytest.raises(ValueError):  # noqa: PT011
         read_model(PublishedModel.kind, *changed(**replaced))
 
 
-def test_an_unknown_kind_is_refused() -> None:
+def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="graphical_model"):
         read_model("network", *model().to_arrays())
 
@@ -117,7 +117,7 @@ BUILT_IN = [(registry, name) for registry in (GENERATORS, TRAINERS) for name in 
 
 
 @pytest.mark.parametrize(("registry", "name"), BUILT_IN, ids=[name for _, name in BUILT_IN])
-def test_all_options_of_each_built_in_one_are_stated_and_read_again(registry: Any, name: str) -> None:
+def test_all_options_of_each_built_in_one_are_stated_and_read_again(registry: Any, name: str):
     """Those of generators that it hands over to, too."""
     fitter = registry.load(name)
     options = fitter.options.model_validate(LEAST.get(name, {}))
@@ -136,7 +136,7 @@ def test_all_options_of_each_built_in_one_are_stated_and_read_again(registry: An
         (TRAINERS, "anonymizing_first", ("generator_options",), "max_model_megabytes"),
     ],
 )
-def test_options_that_are_handed_over_are_whole(registry: Any, name: str, at: tuple[Any, ...], option: str) -> None:
+def test_options_that_are_handed_over_are_whole(registry: Any, name: str, at: tuple[Any, ...], option: str):
     fitter = registry.load(name)
     found: Any = resolved_options(fitter, fitter.options.model_validate(LEAST.get(name, {})))
     for key in at:
@@ -144,7 +144,7 @@ def test_options_that_are_handed_over_are_whole(registry: Any, name: str, at: tu
     assert option in found
 
 
-def test_options_without_effect_are_left_out_as_they_would_be_refused() -> None:
+def test_options_without_effect_are_left_out_as_they_would_be_refused():
     """A degree beside a workload; those of a training beside a decoder that none trains."""
     aim = resolved_options(Aim(), AimOptions.model_validate({"workload": [["ward"]]}))
     assert "degree" not in aim
@@ -161,7 +161,7 @@ def test_options_without_effect_are_left_out_as_they_would_be_refused() -> None:
     assert "degree" not in auto["aim"]
 
 
-def test_resolved_options_outlast_a_default_and_written_ones_do_not() -> None:
+def test_resolved_options_outlast_a_default_and_written_ones_do_not():
     class Later(AimOptions):
         measured_share: float = 0.5
 
@@ -173,7 +173,7 @@ def test_resolved_options_outlast_a_default_and_written_ones_do_not() -> None:
     assert default_values(Later)["measured_share"] == 0.5
 
 
-def test_options_that_would_not_be_read_back_stay_as_they_were_written() -> None:
+def test_options_that_would_not_be_read_back_stay_as_they_were_written():
     """As of a package whose options exclude each other by being written."""
 
     class Either(BaseModel):
@@ -201,12 +201,12 @@ def test_options_that_would_not_be_read_back_stay_as_they_were_written() -> None
         ({"parents": "mst", "parent_options": {"degree": 2}}, "degree"),
     ],
 )
-def test_options_of_one_of_two_tables_are_its_generators_own(written: dict[str, Any], says: str) -> None:
+def test_options_of_one_of_two_tables_are_its_generators_own(written: dict[str, Any], says: str):
     with pytest.raises(CandidateRefused, match=says):
         _generators(LinkedTablesOptions.model_validate(written))
 
 
-def test_options_of_one_of_two_tables_reach_its_generator() -> None:
+def test_options_of_one_of_two_tables_reach_its_generator():
     (_, above), (_, below) = _generators(
         LinkedTablesOptions.model_validate({"noise": "laplace", "child_options": {"degree": 3}})
     )

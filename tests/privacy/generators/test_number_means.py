@@ -1,7 +1,5 @@
 """What noisy trees and sums say together: smooth curves, covariances, means, and margins for the generator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -51,7 +49,7 @@ def nodes(made: BinTree) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_smooth_curve_is_that_of_scipy_between_its_ends(seed: int) -> None:
+def test_the_smooth_curve_is_that_of_scipy_between_its_ends(seed: int):
     """A second implementation, on rising values; the curve rises and meets its knots."""
     random = np.random.default_rng(seed)
     knots, values = np.cumsum(random.random(9) ** 3), np.cumsum(random.random(9) ** 3)
@@ -63,7 +61,7 @@ def test_the_smooth_curve_is_that_of_scipy_between_its_ends(seed: int) -> None:
     assert np.allclose(monotone(knots[:2], values[:2], knots[:2]), values[:2]), "one interval is a line"
 
 
-def test_covariances_are_those_of_the_explicit_inverse() -> None:
+def test_covariances_are_those_of_the_explicit_inverse():
     made = tree()
     weights = np.stack([np.ones(made.leaves), np.arange(made.leaves) / made.leaves, np.arange(made.leaves) < 300])
     to_nodes = nodes(made)
@@ -71,7 +69,7 @@ def test_covariances_are_those_of_the_explicit_inverse() -> None:
     assert np.allclose(leaf_covariance(made, weights), explicit)
 
 
-def test_the_form_of_a_tree_misses_ranks_less_than_that_for_quantiles() -> None:
+def test_the_form_of_a_tree_misses_ranks_less_than_that_for_quantiles():
     """Gaussian noise: L levels have variance L each. Laplace: L^2. The mean variance of all ranks, exactly."""
     made = tree()
     below = np.tril(np.ones((made.leaves, made.leaves)))[::16]
@@ -87,7 +85,7 @@ def test_the_form_of_a_tree_misses_ranks_less_than_that_for_quantiles() -> None:
     assert here * made.levels**2 < 1.05 * there * plain.levels**2, "of Laplace noise it is no worse"
 
 
-def test_a_mean_is_nearer_with_the_tree_than_by_the_sum_alone() -> None:
+def test_a_mean_is_nearer_with_the_tree_than_by_the_sum_alone():
     """Of 400 seeds a mean square is known to 7 %. By derivation the ratio of the two is about 0.85 here."""
     made, random = tree(), np.random.default_rng(7)
     offsets = random.integers(0, 100_001, 6000)
@@ -108,7 +106,7 @@ def test_a_mean_is_nearer_with_the_tree_than_by_the_sum_alone() -> None:
     assert abs(np.mean(together)) < 4 * np.std(together) / 20
 
 
-def test_leaves_of_one_value_say_the_sum_as_exactly_as_their_noise_lets_them() -> None:
+def test_leaves_of_one_value_say_the_sum_as_exactly_as_their_noise_lets_them():
     """Whitened least squares of all nodes and sums at once: a second derivation, in which no leaf is fitted first."""
     made, random = of_single_values(), np.random.default_rng(5)
     offsets, width = random.integers(0, 20, 500), made.lattice.width
@@ -126,13 +124,13 @@ def test_leaves_of_one_value_say_the_sum_as_exactly_as_their_noise_lets_them() -
     assert abs(found - width * float(places @ rows / rows.sum())) < 1e-6 * width
 
 
-def test_no_rows_have_no_mean() -> None:
+def test_no_rows_have_no_mean():
     made = tree()
     nothing: Any = Noisy(np.full(made.parts, -5), 1.0)
     assert mean_offset(made, nothing, Noisy(np.array([-9, -9]), 1.0)) is None  # type: ignore[arg-type]
 
 
-def test_the_generator_is_told_the_rows_of_joined_bins_with_their_variance() -> None:
+def test_the_generator_is_told_the_rows_of_joined_bins_with_their_variance():
     """Rows are sums of the fitted leaves; the variance is the mean of what the explicit inverse says."""
     made, random = tree(), np.random.default_rng(2)
     exact = counted(random.integers(0, 100_001, 6000), made)
@@ -147,7 +145,7 @@ def test_the_generator_is_told_the_rows_of_joined_bins_with_their_variance() -> 
     assert found.variance == pytest.approx(1600 * np.diag(explicit).mean())
 
 
-def test_a_wide_last_bin_that_noise_hides_falls_off_as_its_neighbour_does() -> None:
+def test_a_wide_last_bin_that_noise_hides_falls_off_as_its_neighbour_does():
     """A falling density: the smooth fill halves the error of the uniform one in the mean of the last bin."""
     made = tree()
     offsets = np.minimum(np.random.default_rng(5).exponential(15_000, 20_000), 100_000).astype(np.int64)
@@ -164,7 +162,7 @@ def test_a_wide_last_bin_that_noise_hides_falls_off_as_its_neighbour_does() -> N
 
 
 @pytest.mark.parametrize("mean", [0.0, 1.5, 18.0, 19.0])
-def test_a_mean_that_no_share_reaches_leaves_every_bin_a_whole_weight(mean: float) -> None:
+def test_a_mean_that_no_share_reaches_leaves_every_bin_a_whole_weight(mean: float):
     """Noise may ask for a mean beyond all values. Shares of far bins then nearly underflow, and are shares still."""
     made = of_single_values()
     tilted = with_mean(np.full(20, 0.05), np.array([100.0]), made, [0, 20], mean)

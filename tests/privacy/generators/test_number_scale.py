@@ -1,7 +1,5 @@
 """Numbers that fill little of their declared range: the factor from noisy shells, and generators that use it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -83,7 +81,7 @@ def _drawn(statistic: Moments, values: NDArray[np.int64]) -> SumMeasurement:
 
 
 @pytest.mark.parametrize("fill", [0.3, 0.1, 0.03, 0.01, 0.005])
-def test_the_median_norm_becomes_the_public_one(fill: float) -> None:
+def test_the_median_norm_becomes_the_public_one(fill: float):
     """Up to the width of a shell, the fourth root of 2; with as much noise as at epsilon 1, one more."""
     codes = table(fill)
     norms = np.linalg.norm(codes[:, :COLUMNS] / 2000 - 0.5, axis=1)
@@ -95,7 +93,7 @@ def test_the_median_norm_becomes_the_public_one(fill: float) -> None:
     assert (found <= max(1.0, wanted * 2**0.25 * 1.001)).all()
 
 
-def test_a_factor_is_never_below_one_nor_above_the_most() -> None:
+def test_a_factor_is_never_below_one_nor_above_the_most():
     """Numbers that fill their range, rows that are all alike, no rows, and counts that are all negative."""
     ends = np.where(np.arange(COLUMNS + 1) < COLUMNS, 2000, 0)
     alike = np.where(np.arange(COLUMNS + 1) < COLUMNS, 1000, 0)
@@ -112,9 +110,7 @@ def test_a_factor_is_never_below_one_nor_above_the_most() -> None:
 @pytest.mark.parametrize("dimensions", [4, 40])
 @pytest.mark.parametrize("middle", [0.5, 0.1])
 @pytest.mark.parametrize("scale", ["measured", "declared"])
-def test_small_numbers_come_out_with_their_spread(
-    sqlite_place: Place, middle: float, dimensions: int, scale: str
-) -> None:
+def test_small_numbers_come_out_with_their_spread(sqlite_place: Place, middle: float, dimensions: int, scale: str):
     """On 2 % of the range, at epsilon 1; left as they are declared they drown, which is the wrong case. n = 32,000
     rows: over 60 fits each the logarithms have deviations below 0.002, and the nearest limit is 40 of them away:
     false alarms below 1e-12. With 8,000 rows one fit in some hundred takes a smaller factor."""
@@ -128,7 +124,7 @@ def test_small_numbers_come_out_with_their_spread(
 
 @pytest.mark.long
 @pytest.mark.parametrize("scale", ["measured", "declared"])
-def test_a_trained_decoder_gives_numbers_near_their_own(sqlite_place: Place, scale: str) -> None:
+def test_a_trained_decoder_gives_numbers_near_their_own(sqlite_place: Place, scale: str):
     """On 2 % of the range, at epsilon 1; left as they are declared, noise moves them farther than they lie apart."""
     run = run_of(sqlite_place, "p3gm", scale=scale)
     made = run.fit(Rows(table(0.01))).model.sample(4000, seed=1)
@@ -139,7 +135,7 @@ def test_a_trained_decoder_gives_numbers_near_their_own(sqlite_place: Place, sca
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["p3gm", "ae"])
 @pytest.mark.parametrize("fill", [0.2, 0.01])
-def test_the_plan_knows_all_draws_before_any_data(sqlite_place: Place, name: str, fill: float) -> None:
+def test_the_plan_knows_all_draws_before_any_data(sqlite_place: Place, name: str, fill: float):
     """Whatever the rows are: the factor moves the vectors, and no event and no bound."""
     run = run_of(sqlite_place, name)
     fitted = run.fit(Rows(table(fill, rows=2000)))
@@ -153,7 +149,7 @@ def test_the_plan_knows_all_draws_before_any_data(sqlite_place: Place, name: str
 
 
 @pytest.mark.parametrize("options", [{"scale": "declared"}, {"clip": 1.5}])
-def test_nothing_is_measured_for_it_where_nobody_wants_it(options: dict[str, Any]) -> None:
+def test_nothing_is_measured_for_it_where_nobody_wants_it(options: dict[str, Any]):
     """Left as declared, or clipped to a norm that was given, or without numbers (pictures fill their range)."""
     made = generator("p3gm")
     steps = made.plan(question(), made.options(label="kind", dimensions=4, rows_about=8000, **options)).steps
@@ -163,7 +159,7 @@ def test_nothing_is_measured_for_it_where_nobody_wants_it(options: dict[str, Any
 
 
 @pytest.mark.long
-def test_the_largest_factor_leaves_products_whole() -> None:
+def test_the_largest_factor_leaves_products_whole():
     """Axes with as large sums as axes have, as many as may be asked for: nothing is refused once it is planned."""
     for columns, dimensions in ((1024, 1024), (4096, 1024)):
         names = tuple(f"x{place}" for place in range(columns))
@@ -175,7 +171,7 @@ def test_the_largest_factor_leaves_products_whole() -> None:
         assert wide.embedding(centre, few, factors=wide.factors(MOST), bound=wide.bound / 2).dimension == 256
 
 
-def test_shares_of_centres_and_scales_add_up() -> None:
+def test_shares_of_centres_and_scales_add_up():
     projection = Projection(LAYOUT, NUMBERS, 4, None, stretches=True)
     shares = projection.shares(Fraction(1, 20), Fraction(1, 4))
     assert len(shares) == len(projection.steps) == len(projection.first_statistics()) == 5
@@ -189,7 +185,7 @@ WINDOW = Window(
 
 
 @pytest.mark.long
-def test_a_training_sees_rows_within_the_window() -> None:
+def test_a_training_sees_rows_within_the_window():
     """The loss of a learner with a window is that of one without on rows that lie in it already."""
     layout, cpu = mixed_layout(), torch.device("cpu")
     rows = torch.from_numpy(layout.vectors(mixed_codes(40)))
@@ -208,7 +204,7 @@ def test_a_training_sees_rows_within_the_window() -> None:
     assert not torch.allclose(losses(p3gm(), rows), losses(p3gm(), inside))
 
 
-def test_a_window_is_part_of_what_is_trained() -> None:
+def test_a_window_is_part_of_what_is_trained():
     layout = mixed_layout()
     learner = p3gm(window=WINDOW)
     learner.check(layout)
@@ -232,12 +228,12 @@ def test_a_window_is_part_of_what_is_trained() -> None:
         ([0.1], [2.0]),
     ],
 )
-def test_a_window_of_another_form_is_refused(low: Any, factors: Any) -> None:
+def test_a_window_of_another_form_is_refused(low: Any, factors: Any):
     with pytest.raises(CannotTrain, match="window"):
         Window(low, factors)
 
 
-def test_outputs_of_a_window_are_codes_within_it() -> None:
+def test_outputs_of_a_window_are_codes_within_it():
     """0 and nearly 1 are its ends, one half its middle; other columns keep theirs."""
     number, other, _ = output_columns(LAYOUT.select(("x0", "x1", "kind")), {"x0": (0.4, 10.0)})
     at = np.array([0, 2**29, 2**30 - 1])
@@ -245,7 +241,7 @@ def test_outputs_of_a_window_are_codes_within_it() -> None:
     assert np.searchsorted(other.thresholds, at, side="right").tolist() == [0, 1000, 2000]
 
 
-def test_the_projection_stretches_numbers_and_nothing_else() -> None:
+def test_the_projection_stretches_numbers_and_nothing_else():
     """Categories and flags of missing values keep their scale."""
     layout = test_latent_generators.LAYOUT
     projection = Projection(layout, layout.names[:-1], 3, None, stretches=True)

@@ -1,7 +1,5 @@
 """P3GM over sites that are not alike: planned in its charge, drawn as planned, resumed, made again of its sums."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -101,7 +99,7 @@ class Federation:
 
 
 @pytest.mark.long
-def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Callable[[str], Place]) -> None:
+def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Callable[[str], Place]):
     """Epsilon 8, 20,000 rows; the labels' shares and the clouds' means, as of P3GM in one place. What one site alone
     would give, a label that it has all of, is out of the allowed range."""
     federation = Federation(places, across())
@@ -136,7 +134,7 @@ def test_rows_of_sites_that_are_not_alike_come_out_with_their_shares(places: Cal
         {"sums_reserve": 3},
     ],
 )
-def test_both_phases_together_cost_the_charge_and_hardly_less(changed: dict[str, Any]) -> None:
+def test_both_phases_together_cost_the_charge_and_hardly_less(changed: dict[str, Any]):
     plan = across(replace(QUICK, **changed), epsilon=2).plan
     assert 1.99 < best_epsilon(plan.person_events, DELTA)[0] <= 2
     assert best_epsilon(plan.record_events, DELTA)[0] <= best_epsilon(plan.person_events, DELTA)[0]
@@ -148,9 +146,7 @@ def test_both_phases_together_cost_the_charge_and_hardly_less(changed: dict[str,
 @pytest.mark.parametrize(
     "options", [{}, {"labels": "joined", "components": 3, "rounds": 2}, {"scale": "declared", "numbers": "bins"}]
 )
-def test_a_run_that_is_stopped_goes_on_in_either_phase(
-    places: Callable[[str], Place], options: dict[str, Any]
-) -> None:
+def test_a_run_that_is_stopped_goes_on_in_either_phase(places: Callable[[str], Place], options: dict[str, Any]):
     """Stopped after each round and started again: the same draws, each made once, as of a run that is not stopped."""
     federation = Federation(places, across(QUICK, **options), rows=3000)
     plan = federation.phased.plan
@@ -167,7 +163,7 @@ def test_a_run_that_is_stopped_goes_on_in_either_phase(
 
 
 @pytest.mark.long
-def test_an_attempt_that_is_lost_in_either_phase_is_made_again(places: Callable[[str], Place]) -> None:
+def test_an_attempt_that_is_lost_in_either_phase_is_made_again(places: Callable[[str], Place]):
     federation = Federation(places, across(QUICK), rows=3000)
     rounds = federation.phased.plan.sums.rounds
     federation.silent = {"east": {rounds - 1, rounds + 1}}
@@ -181,9 +177,7 @@ def test_an_attempt_that_is_lost_in_either_phase_is_made_again(places: Callable[
 
 
 @pytest.mark.long
-def test_what_a_coordinator_makes_up_is_refused_or_moves_nothing_that_is_charged(
-    places: Callable[[str], Place],
-) -> None:
+def test_what_a_coordinator_makes_up_is_refused_or_moves_nothing_that_is_charged(places: Callable[[str], Place]):
     """Sums that no round can have released are refused; others change what is added up, and not its bounds."""
     federation = Federation(places, across(QUICK), rows=3000)
     sums, _ = federation.run()
@@ -217,18 +211,18 @@ def test_what_a_coordinator_makes_up_is_refused_or_moves_nothing_that_is_charged
         ({"trust": replace(BLIND, fewest=4)}, "fewest"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_planned_is_refused(changed: dict[str, Any], said: str):
     with pytest.raises((CannotTrain, CannotGenerate), match=said):
         across(replace(QUICK, **changed))
 
 
-def test_phases_of_other_parties_do_not_belong_together() -> None:
+def test_phases_of_other_parties_do_not_belong_together():
     one, other = across(QUICK).plan, across(replace(QUICK, rows_about=(8_000, 8_000, 4_000))).plan
     with pytest.raises(CannotTrain, match="rows_about"):
         PhasedPlan(one.sums, other.training)
 
 
-def test_sites_read_the_rows_of_the_layouts(places: Callable[[str], Place]) -> None:
+def test_sites_read_the_rows_of_the_layouts(places: Callable[[str], Place]):
     """The label that owns components is added up with, and not trained on."""
     phased = across(QUICK)
     assert phased.layout.names == LAYOUT.names

@@ -1,7 +1,5 @@
 """What a generator plans: its measurements, what can be afforded, a choice that reads no data, the time of a fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -36,7 +34,7 @@ from tests.privacy.ledger.ledgers import Place
 from tests.tasks.intake import make_contract
 
 
-def test_an_unknown_generator_is_refused_with_the_nearest_name() -> None:
+def test_an_unknown_generator_is_refused_with_the_nearest_name():
     with pytest.raises(CannotGenerate, match=r"(?s)'privbays'.*aim, .*fixed.*do you mean 'privbayes'"):
         registry.generator("privbays")
     with pytest.raises(CannotGenerate, match="install its package"):
@@ -56,7 +54,7 @@ def test_installed_packages_add_generators_and_trainers_but_replace_none(
     others: registry.FitterRegistry,
     kind: type,
     built_in: str,
-) -> None:
+):
     """Each kind of model has an entry point group of its own."""
     points = EntryPoints(
         EntryPoint(name, value, fitters.group)
@@ -75,7 +73,7 @@ def test_installed_packages_add_generators_and_trainers_but_replace_none(
         fitters.load("broken")
 
 
-def test_relevance_is_the_sum_of_overlaps() -> None:
+def test_relevance_is_the_sum_of_overlaps():
     weights = {**all_of_order(DOMAIN, 2), ("job", "pay", "age"): Fraction(5, 2)}
     closure = downward_closure(DOMAIN, weights)
     assert closure[:4] == (("job",), ("pay",), ("home",), ("age",))
@@ -90,14 +88,14 @@ def wide(columns: int) -> CellDomain:
     )
 
 
-def test_a_workload_that_no_round_could_look_through_is_refused() -> None:
+def test_a_workload_that_no_round_could_look_through_is_refused():
     """Before it is written out: 8 million marginals would take gigabytes."""
     with pytest.raises(CannotGenerate, match=r"8,214,570 marginals; allowed: at most 500,000"):
         all_of_order(wide(120), 4)
     assert len(all_of_order(wide(120), 2)) == 7140
 
 
-def test_a_split_adds_up_exactly() -> None:
+def test_a_split_adds_up_exactly():
     whole = Fraction(1, 3)
     parts = split(whole, [1, 2, 4])
     assert sum(parts) == whole
@@ -106,7 +104,7 @@ def test_a_split_adds_up_exactly() -> None:
 
 @pytest.mark.parametrize("name", ["aim", "independent", "mst", "privbayes"])
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 3), Fraction("0.1")])
-def test_a_pure_plan_costs_the_account_no_more_than_the_charge(name: str, epsilon: Fraction) -> None:
+def test_a_pure_plan_costs_the_account_no_more_than_the_charge(name: str, epsilon: Fraction):
     """The ledger rounds each draw up: parts that are no whole units would cost more than what was split."""
     made = registry.generator(name)
     plan = made.plan(asked(epsilon=epsilon, delta=Fraction(0)), made.options())
@@ -119,9 +117,7 @@ class Spendthrift(Independent):
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
-def test_a_foreign_plan_above_the_charge_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta: str
-) -> None:
+def test_a_foreign_plan_above_the_charge_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta: str):
     contract = make_contract(tmp_path)
     product = SyntheticProduct(kind="synthetic", generator="independent")
     amounts = {"epsilon": Decimal(1), "delta": Decimal(delta)}
@@ -132,7 +128,7 @@ def test_a_foreign_plan_above_the_charge_is_refused(
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
-def test_the_optimal_split_is_a_minimum(delta: Fraction) -> None:
+def test_the_optimal_split_is_a_minimum(delta: Fraction):
     """Moving a little from any part to any other makes the sum of size · deviation larger."""
     spending, sizes = (
         Spending(asked(epsilon=Fraction(1, 50), delta=delta), None),
@@ -152,7 +148,7 @@ def test_the_optimal_split_is_a_minimum(delta: Fraction) -> None:
         assert min(moved) <= 0 or cost(moved) > cost(best)
 
 
-def test_the_expected_error_of_a_list() -> None:
+def test_the_expected_error_of_a_list():
     """A pair gives its own error, and that of its columns with the noise added up; an order with gaps is left out."""
     event = Spending(asked(), None).event(Fraction(1, 1000))
     pairs = [("job", "pay"), ("home", "age")]
@@ -169,12 +165,12 @@ def test_the_expected_error_of_a_list() -> None:
     ("options", "said"),
     [({"cliques": [["job", "wage"]]}, "unknown columns wage"), ({"cliques": [["job", "job"]]}, "distinct columns")],
 )
-def test_a_list_that_cannot_be_measured_is_refused(options: dict[str, Any], said: str) -> None:
+def test_a_list_that_cannot_be_measured_is_refused(options: dict[str, Any], said: str):
     with pytest.raises(CannotGenerate, match=said):
         Fixed().plan(asked(), Fixed.options(**options))
 
 
-def test_a_plan_names_the_columns_of_which_nothing_is_measured() -> None:
+def test_a_plan_names_the_columns_of_which_nothing_is_measured():
     """They passed in silence, and their values are even."""
     plan = Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay"]]))
     assert plan.notes == (
@@ -183,7 +179,7 @@ def test_a_plan_names_the_columns_of_which_nothing_is_measured() -> None:
     assert Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay", "home"], ["age"]])).notes == ()
 
 
-def test_weights_move_the_budget() -> None:
+def test_weights_move_the_budget():
     """Eight times the weight makes a clique's share four times as large under zCDP."""
     plain = Fixed().plan(asked(), Fixed.options(cliques=[["job", "pay"], ["pay", "job"], ["home", "age"]]))
     assert len(plain.events) == 2
@@ -208,7 +204,7 @@ def rows_of_wide(rows: int) -> CountedTable:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["mst", "privbayes"])
-def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place: Place, name: str) -> None:
+def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place: Place, name: str):
     """24 columns, 3,000 rows, ε = 0.1: no choice is made, the charge is spent, and the columns' noise together is at
     most 1.08 times what `independent` has. At ε = 10 the network is chosen. What a column gets of the second half
     follows the first, noisy half. 30 fits of each: 1.007 and 1.014 on average, standard deviations 0.002 and 0.006,
@@ -231,7 +227,7 @@ def test_where_a_network_cannot_be_afforded_all_goes_to_the_columns(sqlite_place
     assert len(rich.fit(counts).selections) == 23
 
 
-def test_a_choice_follows_from_public_sizes_alone() -> None:
+def test_a_choice_follows_from_public_sizes_alone():
     """Little budget or few rows: columns. Much of both: AIM. A declared total counts before `rows_about`."""
 
     def name(epsilon: str, rows: int, total: int | None = None) -> str:
@@ -245,7 +241,7 @@ def test_a_choice_follows_from_public_sizes_alone() -> None:
     assert name("1", 100, total=10**7) == "aim"
 
 
-def test_the_expected_error_falls_with_epsilon_and_with_rows_for_every_generator() -> None:
+def test_the_expected_error_falls_with_epsilon_and_with_rows_for_every_generator():
     """A prior that says otherwise would be a mistake in its formula; both are strict."""
     several = [
         chosen(asked(WIDE, epsilon=Fraction(epsilon)), AutoOptions(rows_about=9000))[1] for epsilon in (1, 2, 4)
@@ -255,7 +251,7 @@ def test_the_expected_error_falls_with_epsilon_and_with_rows_for_every_generator
         assert all(more[name] < less[name] for name in less)
 
 
-def test_the_plan_states_the_choice_and_charges_what_the_chosen_generator_does() -> None:
+def test_the_plan_states_the_choice_and_charges_what_the_chosen_generator_does():
     question, options = asked(epsilon=Fraction(1)), AutoOptions(rows_about=4000)
     plan = Auto().plan(question, options)
     alone = generator("aim").plan(question, generator("aim").options())
@@ -265,7 +261,7 @@ def test_the_plan_states_the_choice_and_charges_what_the_chosen_generator_does()
     assert plan.steps[1:] == alone.steps
 
 
-def test_a_fit_hands_over_to_the_chosen_generator_and_its_record_says_so(sqlite_place: Place) -> None:
+def test_a_fit_hands_over_to_the_chosen_generator_and_its_record_says_so(sqlite_place: Place):
     """The same draws as AIM alone would ask for, and the note of the choice."""
     counts = CountedTable(table())
     fitted = start(sqlite_place, Auto(), asked(), rows_about=4000).fit(counts)
@@ -274,14 +270,14 @@ def test_a_fit_hands_over_to_the_chosen_generator_and_its_record_says_so(sqlite_
     assert error(counts, fitted) < 0.2
 
 
-def test_without_a_number_of_rows_nothing_is_planned() -> None:
+def test_without_a_number_of_rows_nothing_is_planned():
     with pytest.raises(CannotGenerate, match=r"rows_about is missing.*private here.*10\^12.*do: add"):
         Auto().plan(asked(DOMAIN), AutoOptions())
     with pytest.raises(ValueError, match="greater than or equal to 1"):
         AutoOptions(rows_about=0)
 
 
-def test_options_of_aim_reach_it_where_it_is_chosen() -> None:
+def test_options_of_aim_reach_it_where_it_is_chosen():
     """Those of every generator stand above, and reach each that may be chosen."""
     options = AutoOptions.model_validate({"noise": "laplace", "aim": {"rounds": 7, "workload": [["a", "b"]]}})
     made = _options("aim", options)
@@ -328,12 +324,12 @@ def seconds(name: str, kinds: Any, rows: int | None, options: dict[str, Any], **
 @pytest.mark.parametrize(("name", "kinds", "rows", "options", "measured"), MEASURED)
 def test_the_planned_time_is_within_a_factor_of_two_of_a_fits(
     name: str, kinds: Any, rows: int, options: dict[str, Any], measured: float
-) -> None:
+):
     """It was up to five times too short: 2.5 s for 11.5 s of p3gm with two epochs of the larger table."""
     assert measured / 2 < seconds(name, kinds, rows, options) < 2 * measured
 
 
-def test_where_rows_are_public_the_time_is_that_of_as_many() -> None:
+def test_where_rows_are_public_the_time_is_that_of_as_many():
     """Of class_pictures, for which no option declares rows; without a total it is that of 100,000."""
     pictures = ColumnLayout("picture", "array", np.linspace(0, 1, 16)[:, None], 784, (28, 28))
     layout = RowLayout((pictures, ColumnLayout("label", "category", np.eye(10))))
@@ -349,7 +345,7 @@ def test_where_rows_are_public_the_time_is_that_of_as_many() -> None:
     assert plan.notes[-1] == "time is for 100,000 rows, since the spec declares no number of rows"
 
 
-def test_a_time_limit_is_held_against_processors_only_where_there_is_nothing_faster() -> None:
+def test_a_time_limit_is_held_against_processors_only_where_there_is_nothing_faster():
     """A fit that a GPU makes ten times as fast is not refused for what a processor would take."""
     limit = seconds("p3gm", ADULT, 30_000, {}) / 8
     assert seconds("p3gm", ADULT, 30_000, {"time_limit": limit, "device": "auto"}) > limit

@@ -1,7 +1,5 @@
 """Private evolution: what is made between draws is public and possible, and what comes of it is like the rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -99,7 +97,7 @@ def begin(place: Place, task: SynthesisTask | None = None, **options: Any) -> Ru
     return start(place, PrivateEvolution(), task or question(), **chosen)  # type: ignore[arg-type]
 
 
-def test_first_rows_are_possible_and_even_and_the_labels_have_equal_shares() -> None:
+def test_first_rows_are_possible_and_even_and_the_labels_have_equal_shares():
     """1,500 rows, 500 of each label; each of the 136 possible cells of width and height is expected 11 times."""
     begun = EVOLUTION.begin(1500)
     assert possible(begun)
@@ -112,7 +110,7 @@ def test_first_rows_are_possible_and_even_and_the_labels_have_equal_shares() -> 
     assert not np.array_equal(begun, replace(EVOLUTION, seed=PostProcessingSeed(12)).begin(1500))
 
 
-def test_a_label_that_no_row_can_have_gets_no_candidates_and_where_none_can_be_it_is_said() -> None:
+def test_a_label_that_no_row_can_have_gets_no_candidates_and_where_none_can_be_it_is_said():
     without = np.array([[True, False, False]] * 4)
     begun = replace(EVOLUTION, impossible={**IMPOSSIBLE, ("ward", "label"): without}).begin(300)
     assert set(begun[:, 4].tolist()) == {1, 2}
@@ -122,7 +120,7 @@ def test_a_label_that_no_row_can_have_gets_no_candidates_and_where_none_can_be_i
 
 
 @pytest.mark.parametrize("rate", [ONE // 100, ONE // 8, ONE // 2])
-def test_changes_are_possible_keep_the_label_and_stay_within_their_reach(rate: int) -> None:
+def test_changes_are_possible_keep_the_label_and_stay_within_their_reach(rate: int):
     """Numbers move by at most rate · cells, rounded, and up as often as down; nulls come and go."""
     begun = np.repeat(EVOLUTION.begin(300), 10, axis=0)
     changed = EVOLUTION.changed(begun, rate, 3)
@@ -136,7 +134,7 @@ def test_changes_are_possible_keep_the_label_and_stay_within_their_reach(rate: i
     assert not np.array_equal(EVOLUTION.changed(begun, rate, 4), changed)
 
 
-def test_a_move_is_uniform_over_its_reach() -> None:
+def test_a_move_is_uniform_over_its_reach():
     """20,000 changes of one number: chi-squared of 9 cells below 60, whose false-alarm rate is 5e-10; fixed seed."""
     free = replace(EVOLUTION, impossible={})
     middle = np.tile(np.array([8, 8, 2, 0, 0]), (20_000, 1))
@@ -147,7 +145,7 @@ def test_a_move_is_uniform_over_its_reach() -> None:
     assert ((found - expected) ** 2 / expected).sum() < 60
 
 
-def test_rates_fall_from_a_half_with_the_fifth_root_of_time() -> None:
+def test_rates_fall_from_a_half_with_the_fifth_root_of_time():
     """As in the original: 0.5 - 0.49 (turn / populations)^0.2, to 2^-16."""
     found = rates(13)
     wanted = [0.5 - 0.49 * (turn / 15) ** 0.2 for turn in range(13)]
@@ -155,7 +153,7 @@ def test_rates_fall_from_a_half_with_the_fifth_root_of_time() -> None:
     assert list(found) == sorted(found, reverse=True)
 
 
-def test_rows_are_drawn_by_their_votes() -> None:
+def test_rows_are_drawn_by_their_votes():
     """None of those without; evenly where all are without. Binomial counts within eight deviations, fixed seed."""
     rows = np.arange(4, dtype=np.int64)[:, None]
     drawn = EVOLUTION.drawn(rows, np.array([0, 30, -50, 10]), 8000, 1)[:, 0]
@@ -166,15 +164,13 @@ def test_rows_are_drawn_by_their_votes() -> None:
     assert np.abs(even - 2000).max() < 8 * (8000 * 0.25 * 0.75) ** 0.5
 
 
-def test_the_first_of_equals_has_most_votes() -> None:
+def test_the_first_of_equals_has_most_votes():
     assert most_voted(np.array([3, 9, 9, -1, 3]), 4).tolist() == [1, 2, 0, 4]
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**9), Fraction(0)])
-def test_the_draws_are_the_planned_ones_and_use_up_the_budget(
-    sqlite_place: Place, adjacency: Any, delta: Fraction
-) -> None:
+def test_the_draws_are_the_planned_ones_and_use_up_the_budget(sqlite_place: Place, adjacency: Any, delta: Fraction):
     """One a round, all alike; the ledger refuses one more."""
     total = 6000 if adjacency == "replace_one" else None
     run = begin(sqlite_place, question(adjacency=adjacency, delta=delta, public_total=total))
@@ -191,7 +187,7 @@ def test_the_draws_are_the_planned_ones_and_use_up_the_budget(
         open_grant(run.ledger, run.run_key).draw(more, key="votes-0009")
 
 
-def test_a_run_that_dies_goes_on_with_what_it_drew(sqlite_place: Place) -> None:
+def test_a_run_that_dies_goes_on_with_what_it_drew(sqlite_place: Place):
     """Stopped before its fifth round, and run again: the model of a run that was not stopped, with as many draws."""
     run, rows = begin(sqlite_place), ReadTable(table())
     with pytest.raises(Stopped):
@@ -207,7 +203,7 @@ def arrays(fitted: Any) -> list[NDArray[np.int64]]:
     return list(fitted.model.to_arrays()[1].values())
 
 
-def test_labels_and_what_goes_with_them_are_learned(sqlite_place: Place) -> None:
+def test_labels_and_what_goes_with_them_are_learned(sqlite_place: Place):
     """At epsilon 2 the shares of the labels, which began as thirds, and pairs with the label are near. Over 40 runs
     the largest error of a share was 0.025 on average (standard deviation 0.011), and the L1 distances 0.233 and 0.226
     (0.030 and 0.036), where first rows have 0.74 and 0.93. Bounds are eight deviations away or more."""
@@ -225,7 +221,7 @@ def test_labels_and_what_goes_with_them_are_learned(sqlite_place: Place) -> None
     assert fitted.notes[0].startswith("the rows are made of ")
 
 
-def test_where_noise_drowns_all_votes_there_is_a_model_all_the_same(sqlite_place: Place) -> None:
+def test_where_noise_drowns_all_votes_there_is_a_model_all_the_same(sqlite_place: Place):
     """Of no rows at all: what noise left above 0 in the last round, all of it possible."""
     run = begin(sqlite_place, question(epsilon=Fraction(1, 100)), members=6, rounds=2, children=1)
     fitted = run.fit(ReadTable(table()[:0]))  # type: ignore[arg-type]
@@ -234,7 +230,7 @@ def test_where_noise_drowns_all_votes_there_is_a_model_all_the_same(sqlite_place
 
 
 @pytest.mark.parametrize("size", [10**12, 10**17, 2**62])
-def test_votes_whose_sum_is_beyond_64_bits_still_give_rows_and_a_model(size: int) -> None:
+def test_votes_whose_sum_is_beyond_64_bits_still_give_rows_and_a_model(size: int):
     """Of a charge so small that noise of many candidates adds up to more than 64 bits hold."""
     begun = EVOLUTION.begin(300)
     votes = np.where(np.arange(300) < 150, size, 0)
@@ -259,14 +255,14 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "said"), BAD, ids=[said for _, said in BAD])
-def test_what_must_fail_is_refused_by_the_plan(changed: dict[str, Any], said: str) -> None:
+def test_what_must_fail_is_refused_by_the_plan(changed: dict[str, Any], said: str):
     task = question(**{name: changed.pop(name) for name in ("delta", "epsilon") if name in changed})
     options = PrivateEvolutionOptions(**{"label": "label", **changed})
     with pytest.raises(CannotGenerate, match=said):
         PrivateEvolution().plan(task, options)
 
 
-def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_charged() -> None:
+def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_charged():
     names = tuple(f"c{number}" for number in range(MOST_COLUMNS + 1))
     layout = RowLayout(tuple(ColumnLayout(name, "number", MIDDLES) for name in names))
     many = replace(asked(CellDomain(names, (16,) * len(names))), layout=layout)
@@ -274,7 +270,7 @@ def test_more_columns_than_candidates_may_have_are_refused_before_anything_is_ch
         PrivateEvolution().plan(many, PrivateEvolutionOptions())
 
 
-def test_one_column_and_no_possible_row_are_refused() -> None:
+def test_one_column_and_no_possible_row_are_refused():
     one = replace(asked(CellDomain(("ward",), (4,))), layout=LAYOUT.select(["ward"]))
     with pytest.raises(CannotGenerate, match=r"one column alone.*; allowed: at least two columns; do: add columns"):
         PrivateEvolution().plan(one, PrivateEvolutionOptions())
@@ -285,7 +281,7 @@ def test_one_column_and_no_possible_row_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("rounds", "candidates"), [(14, 99 * 4), (3, 99)])
-def test_a_plan_says_how_many_rows_have_as_many_votes_as_noise(rounds: int, candidates: int) -> None:
+def test_a_plan_says_how_many_rows_have_as_many_votes_as_noise(rounds: int, candidates: int):
     """33 rows of each of three labels, with three copies of each from the sixth round on."""
     options = PrivateEvolutionOptions(label="label", members=100, rounds=rounds)
     made = PrivateEvolution().plan(question(), options)
@@ -299,7 +295,7 @@ MODEL = WeightedRows(
 
 
 @pytest.mark.parametrize("by_total", [False, True])
-def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most_that_are_not(by_total: bool) -> None:
+def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most_that_are_not(by_total: bool):
     """1,000 rounds of a few rows passed with a note. The most rounds that are named pass; one more does not."""
     rows = 2000
     task = question(public_total=rows, adjacency="replace_one") if by_total else question()
@@ -319,7 +315,7 @@ def test_rounds_whose_noise_is_above_the_declared_rows_are_refused_with_the_most
         planned(most + 1)
 
 
-def test_without_a_declared_number_of_rows_no_rounds_are_refused_and_the_notes_say_so() -> None:
+def test_without_a_declared_number_of_rows_no_rounds_are_refused_and_the_notes_say_so():
     made = PrivateEvolution().plan(question(), PrivateEvolutionOptions(rounds=1000))
     assert len(made.events) == 1000
     assert made.notes[1] == "time is for 100,000 rows, since the spec declares no number of rows"
@@ -327,7 +323,7 @@ def test_without_a_declared_number_of_rows_no_rounds_are_refused_and_the_notes_s
         PrivateEvolution().plan(question(), PrivateEvolutionOptions(rounds=3, rows_about=2))
 
 
-def test_each_member_comes_as_often_as_its_weight_says() -> None:
+def test_each_member_comes_as_often_as_its_weight_says():
     """Within one row, whatever the seed; over seeds the mean is exact. Order and bytes are the seed's alone."""
     seen = []
     for seed in range(40):
@@ -345,7 +341,7 @@ def test_each_member_comes_as_often_as_its_weight_says() -> None:
     assert float(MODEL.marginal(())) == 100
 
 
-def test_rows_meet_a_condition_or_it_is_said_that_none_does() -> None:
+def test_rows_meet_a_condition_or_it_is_said_that_none_does():
     assert {tuple(row) for row in MODEL.sample(20, seed=3, where={"a": [2]}).tolist()} == {(2, 1), (2, 0)}
     with pytest.raises(NothingPossible, match="no made-up row"):
         MODEL.sample(20, seed=3, where={"a": [0], "b": [1]})
@@ -355,7 +351,7 @@ def test_rows_meet_a_condition_or_it_is_said_that_none_does() -> None:
         MODEL.sample(-1, seed=3)
 
 
-def test_published_rows_are_read_back_and_a_strangers_is_checked() -> None:
+def test_published_rows_are_read_back_and_a_strangers_is_checked():
     values, written = MODEL.to_arrays()
     again = read_model("weighted_rows", values, written)
     assert np.array_equal(again.sample(50, seed=2), MODEL.sample(50, seed=2))

@@ -1,7 +1,5 @@
 """A charge with its open grant, and the death of a process in the midst of a draw."""
 
-from __future__ import annotations
-
 from privacy.grant.grant import Grant, open_grant
 from privacy.ledger.ledger import Ledger
 from tests.privacy.ledger.ledgers import Place, ledger_with_account, request

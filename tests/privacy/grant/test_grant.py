@@ -1,7 +1,5 @@
 """The grant: the one door through which noise is drawn, and what a crash at it leaves behind."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Callable
@@ -38,7 +36,7 @@ ZEROS = np.zeros(12, dtype=np.int64)
 )
 def test_the_sensitivity_comes_from_adjacency_and_contribution_bound(
     adjacency: str, rows_per_unit: int, l1: int, l2_squared: int
-) -> None:
+):
     """Law 4: L1 k and L2 k under add_remove; L1 2k and L2 √2·k under replace_one; the noise scales with them."""
     moves = marginal_moves(adjacency, rows_per_unit)  # type: ignore[arg-type]
     assert (sum(moves), sum(move**2 for move in moves)) == (l1, l2_squared)
@@ -51,14 +49,14 @@ def test_the_sensitivity_comes_from_adjacency_and_contribution_bound(
     assert gaussian.sigma_squared == l2_squared
 
 
-def test_nobody_can_look_into_a_handle() -> None:
+def test_nobody_can_look_into_a_handle():
     counted = Counted(np.array([41, 7]))
     assert "41" not in repr(counted.handle)
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(counted.handle)
 
 
-def test_the_grant_is_durable_before_the_first_count_is_read(place: Place) -> None:
+def test_the_grant_is_durable_before_the_first_count_is_read(place: Place):
     ledger, grant = opened(place)
     charge = ledger.charge("run-1")
     assert charge is not None
@@ -69,7 +67,7 @@ def test_the_grant_is_durable_before_the_first_count_is_read(place: Place) -> No
     assert counted.opened == 1
 
 
-def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_values(place: Place) -> None:
+def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_values(place: Place):
     ledger, grant = opened(place)
     measured = grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     drawn = ledger.entries_of("run-1")[-1].body
@@ -79,7 +77,7 @@ def test_a_measurement_is_in_the_journal_with_its_event_and_the_hash_of_its_valu
     assert measured.values.dtype == np.int64
 
 
-def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place) -> None:
+def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place):
     ledger, grant = opened(place)
     first = grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     again = Counted(ZEROS)
@@ -92,7 +90,7 @@ def test_a_run_that_resumes_replays_and_never_reads_or_draws_again(place: Place)
 RULE = MinimumFrequency(k=5, t=2)
 
 
-def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place: Place) -> None:
+def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place: Place):
     """No value below k + t is in the measurement, in the draw's file or under the journalled digest. 60 cells of
     nobody: that noise of scale 2 lifts all of them to 7 has a probability below 0.02⁶⁰."""
     ledger, grant = opened(place)
@@ -112,14 +110,14 @@ def test_what_the_minimum_frequency_rule_suppresses_never_leaves_the_grant(place
 
 
 @pytest.mark.parametrize("other", [None, MinimumFrequency(k=5, t=1), MinimumFrequency(k=50, t=2)])
-def test_a_resumed_run_cannot_ask_for_another_threshold(place: Place, other: MinimumFrequency | None) -> None:
+def test_a_resumed_run_cannot_ask_for_another_threshold(place: Place, other: MinimumFrequency | None):
     ledger, grant = opened(place)
     grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF, RULE), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
         open_grant(ledger, "run-1").draw(MarginalQuery(Counted(ZEROS).handle, HALF, other), key="a")
 
 
-def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Place) -> None:
+def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Place):
     _, grant = opened(place)
     grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
@@ -128,7 +126,7 @@ def test_a_resumed_run_cannot_ask_for_something_else_under_a_known_key(place: Pl
         grant.draw(MarginalQuery(Counted(ZEROS).handle, LaplaceNoise(Fraction(1, 4))), key="a")
 
 
-def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Place, calculus: Calculus) -> None:
+def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Place, calculus: Calculus):
     ledger = ledger_with_account(place, calculus)
     ledger.reserve(request())
     grant = open_grant(ledger, "run-1")
@@ -145,7 +143,7 @@ def test_a_draw_beyond_the_grant_is_refused_before_the_counts_are_read(place: Pl
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1, 4)), GaussianNoise(Fraction(1, 10**6))])
 def test_noise_that_was_not_planned_is_refused_before_the_counts_are_read_however_little_it_costs(
     place: Place, calculus: Calculus, noise: Noise
-) -> None:
+):
     """The journal says what was planned before a count was read; a run cannot choose otherwise after it."""
     ledger = ledger_with_account(place, calculus)
     ledger.reserve(request())
@@ -161,7 +159,7 @@ def test_noise_that_was_not_planned_is_refused_before_the_counts_are_read_howeve
     assert ledger.verify() == []
 
 
-def test_each_planned_event_is_drawn_as_often_as_it_was_planned(place: Place) -> None:
+def test_each_planned_event_is_drawn_as_often_as_it_was_planned(place: Place):
     """One of 1/2 and two of 1/4: what is left of the sum does not matter, what is left of the plan does."""
     quarter = LaplaceNoise(Fraction(1, 4))
     ledger, grant = opened(place, noise=(HALF, quarter, quarter))
@@ -192,7 +190,7 @@ def grant_on(place: Place, ledger: Ledger) -> Grant:
     return Grant(Store(place.url), files, Journal(utc_now), charge, calculi, SecureBytes())
 
 
-def test_a_charge_that_was_opened_for_secure_noise_takes_no_seeded_bytes(place: Place) -> None:
+def test_a_charge_that_was_opened_for_secure_noise_takes_no_seeded_bytes(place: Place):
     """The charge's own word decides: a grant on it refuses a source of another type, and so cannot publish a seed."""
     ledger, _ = charged_twice(place)
     opened = ledger.open_charge("run-1", security="csprng")
@@ -203,7 +201,7 @@ def test_a_charge_that_was_opened_for_secure_noise_takes_no_seeded_bytes(place: 
         ledger.open_charge("run-1", security="seeded")
 
 
-def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place) -> None:
+def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place):
     ledger, grant = charged_twice(place)
     event = grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a").event
     costs = ledger.entries_of("run-1")[-1].body["costs"]
@@ -213,9 +211,7 @@ def test_a_draw_is_in_the_journal_with_what_it_costs_each_account(place: Place) 
 
 
 @pytest.mark.parametrize("poor", ["people-2024", "people-lifetime"])
-def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_others_hold(
-    place: Place, poor: str
-) -> None:
+def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_others_hold(place: Place, poor: str):
     """A grant whose part of one account is one unit short of two draws; both accounts' parts are checked."""
     ledger, _ = charged_twice(place)
     place.execute(f"UPDATE charge_parts SET amount = amount - 1 WHERE account = '{poor}'")
@@ -230,7 +226,7 @@ def test_a_draw_that_one_account_s_part_does_not_hold_is_refused_whatever_the_ot
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
 
-def test_a_grant_ends_when_its_charge_was_changed_behind_it(place: Place) -> None:
+def test_a_grant_ends_when_its_charge_was_changed_behind_it(place: Place):
     ledger, grant = charged_twice(place)
     place.execute("UPDATE charge_parts SET amount = amount * 2")
     counted = Counted(ZEROS)
@@ -240,7 +236,7 @@ def test_a_grant_ends_when_its_charge_was_changed_behind_it(place: Place) -> Non
     assert {finding.field for finding in ledger.verify()} == {"amounts"}
 
 
-def test_a_grant_measures_only_the_snapshot_that_was_charged(place: Place) -> None:
+def test_a_grant_measures_only_the_snapshot_that_was_charged(place: Place):
     _, grant = opened(place)
     other = Counted(ZEROS, keyed_hash="d" * 64)
     with pytest.raises(LedgerRefusal, match="another snapshot"):
@@ -248,7 +244,7 @@ def test_a_grant_measures_only_the_snapshot_that_was_charged(place: Place) -> No
     assert other.opened == 0
 
 
-def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
+def test_two_holders_of_one_grant_get_one_draw(place: Place):
     """The second one has read the counts before it finds that the first has drawn: it gets the first one's values."""
     ledger, grant = opened(place)
     second = open_grant(ledger, "run-1")
@@ -263,7 +259,7 @@ def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
     assert [entry.kind for entry in ledger.entries_of("run-1")].count("noise_drawn") == 1
 
 
-def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace) -> None:
+def test_a_draw_of_another_ledger_is_not_adopted(new_place: NewPlace):
     """Two ledgers that share a folder of draws do not share draws, seeded ones least of all."""
     places = new_place(), new_place()
     one, two = (ledger_with_account(Place(place.url, places[0].folder, place.opened)) for place in places)
@@ -286,7 +282,7 @@ CRASHES: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize("instant", CRASHES)
 def test_a_crash_at_any_instant_of_a_draw_neither_loses_nor_repeats_it(
     place: Place, monkeypatch: pytest.MonkeyPatch, instant: str
-) -> None:
+):
     ledger, grant = opened(place)
     where, name = CRASHES[instant]
     target: object = "privacy.grant.durable_draws.values_digest" if name == "values_digest" else where
@@ -311,7 +307,7 @@ def flip(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [flip, lambda content: content[:-8], lambda content: b"{}" + content])
-def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(place: Place, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(place: Place, damage: Callable[[bytes], bytes]):
     ledger, grant = opened(place)
     grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
     file = next((place.folder / "draws").rglob("*.draw"))
@@ -325,7 +321,7 @@ def test_a_damaged_draw_is_corruption_and_is_not_drawn_again(place: Place, damag
 
 @pytest.mark.stat
 @pytest.mark.parametrize("wrong", [False, True])
-def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: Place, wrong: bool) -> None:
+def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: Place, wrong: bool):
     """DKW with n = 200,000 and α = 1e-9 (threshold 0.00732): the stated scale passes, one 10 % larger must fail."""
     ledger = ledger_with_account(place)
     ledger.reserve(request(noise=(HALF,), adjacency="add_remove", rows_per_unit=1))
@@ -341,7 +337,7 @@ def test_the_grant_adds_noise_of_exactly_the_scale_that_its_event_states(place: 
     assert (np.abs(observed - expected).max() > 0.00732) == wrong
 
 
-def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place) -> None:
+def test_an_engine_that_does_not_answer_spoils_no_draw(place: Place):
     """Counts are fetched before noise: nothing is entered, the charge stays open, and the next run makes the draw.
     Any other failure may depend on the counts: that draw is spoiled for good."""
 

@@ -1,7 +1,5 @@
 """Draws that are chosen on the way: the budget they take from, and private choices."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -40,7 +38,7 @@ def candidates(*columns: str) -> tuple[list[Counted], list[Candidate]]:
     return counted, [Candidate(each.handle, score) for each in counted]
 
 
-def test_draws_take_their_share_of_the_budget_until_it_is_used_up(place: Place) -> None:
+def test_draws_take_their_share_of_the_budget_until_it_is_used_up(place: Place):
     """Nine draws of a tenth and a choice fit; what does not fit is refused before a count is read."""
     ledger, grant = opened(place)
     for number in range(9):
@@ -57,7 +55,7 @@ def test_draws_take_their_share_of_the_budget_until_it_is_used_up(place: Place) 
     assert ledger.verify() == []
 
 
-def test_a_pure_budget_takes_laplace_noise_and_choices_and_nothing_else(place: Place) -> None:
+def test_a_pure_budget_takes_laplace_noise_and_choices_and_nothing_else(place: Place):
     _, grant = opened(place, Pure(Fraction(1)))
     grant.draw(MarginalQuery(Counted(ZEROS).handle, LaplaceNoise(Fraction(1, 2))), key="a")
     grant.draw(ChoiceQuery(tuple(candidates("age")[1]), Fraction(1, 2)), key="b")
@@ -65,7 +63,7 @@ def test_a_pure_budget_takes_laplace_noise_and_choices_and_nothing_else(place: P
         grant.draw(ChoiceQuery(tuple(candidates("age")[1]), Fraction(1, 10**9)), key="c")
 
 
-def test_a_choice_is_private_durable_and_made_once(place: Place) -> None:
+def test_a_choice_is_private_durable_and_made_once(place: Place):
     """It is written with its event, entered in the journal, and replayed without a look at the counts."""
     ledger, grant = opened(place)
     counted, asked = candidates("age", "sex", "work")
@@ -80,7 +78,7 @@ def test_a_choice_is_private_durable_and_made_once(place: Place) -> None:
     assert [each.opened for each in again] == [0, 0, 0]
 
 
-def test_a_known_choice_is_not_replayed_for_other_candidates_or_another_epsilon(place: Place) -> None:
+def test_a_known_choice_is_not_replayed_for_other_candidates_or_another_epsilon(place: Place):
     _, grant = opened(place)
     grant.draw(ChoiceQuery(tuple(candidates("age", "sex")[1]), Fraction(1, 10)), key="choice")
     for columns, epsilon in ((("age", "work"), Fraction(1, 10)), (("age", "sex"), Fraction(1, 20))):
@@ -90,7 +88,7 @@ def test_a_known_choice_is_not_replayed_for_other_candidates_or_another_epsilon(
         grant.draw(MarginalQuery(Counted(ZEROS).handle, TENTH), key="choice")
 
 
-def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Place) -> None:
+def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Place):
     _, grant = opened(place)
     with pytest.raises(ValueError, match="at least one marginal"):
         grant.draw(ChoiceQuery((), Fraction(1)), key="choice")
@@ -100,7 +98,7 @@ def test_a_choice_needs_candidates_and_counts_of_the_charged_snapshot(place: Pla
 
 
 @pytest.mark.long
-def test_the_noise_of_a_choice_grows_with_the_largest_weight(sqlite_place: Place) -> None:
+def test_the_noise_of_a_choice_grows_with_the_largest_weight(sqlite_place: Place):
     """Scores that differ by 10 weights w: e^(-eps 10 w / 2 w) is the odds against the worse one, whatever w is.
 
     400 choices at eps 0.02: the better one is chosen with probability 0.525; between 140 and 280 times but for a
@@ -114,13 +112,13 @@ def test_the_noise_of_a_choice_grows_with_the_largest_weight(sqlite_place: Place
     assert 140 <= sum(drawn) <= 280
 
 
-def test_a_plan_with_two_budgets_is_refused(place: Place) -> None:
+def test_a_plan_with_two_budgets_is_refused(place: Place):
     ledger = ledger_with_account(place, RENYI)
     with pytest.raises(LedgerRefusal, match="2 budgets in one plan"):
         ledger.reserve(request(events=(RHO, RHO)))
 
 
-def test_planned_draws_and_a_budget_stand_beside_each_other(place: Place) -> None:
+def test_planned_draws_and_a_budget_stand_beside_each_other(place: Place):
     planned = DiscreteGaussian(Fraction(50), (1,))
     ledger = ledger_with_account(place, RENYI)
     ledger.reserve(request(events=(planned, RHO)))
@@ -132,7 +130,7 @@ def test_planned_draws_and_a_budget_stand_beside_each_other(place: Place) -> Non
     assert ledger.verify() == []
 
 
-def test_a_journal_with_more_drawn_than_the_budget_is_found_out(place: Place) -> None:
+def test_a_journal_with_more_drawn_than_the_budget_is_found_out(place: Place):
     """Somebody enters one draw beyond the budget by hand, with its row: the ledger's own check names it."""
     ledger, grant = opened(place)
     for number in range(10):

@@ -1,7 +1,5 @@
 """What a grant does not let in: code of a caller never sees counts, and no derived sensitivity is false."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, replace
@@ -91,7 +89,7 @@ SCORES: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("score", "message"), SCORES, ids=[f"{n}-{m[:12]}" for n, (_, m) in enumerate(SCORES)])
 def test_a_score_whose_derived_sensitivity_would_be_false_is_refused_before_a_count_is_read(
     place: Place, score: Any, message: str
-) -> None:
+):
     _, grant = opened(place)
     counted = Counted(ZEROS)
     with pytest.raises(ValueError, match=message):
@@ -99,7 +97,7 @@ def test_a_score_whose_derived_sensitivity_would_be_false_is_refused_before_a_co
     assert counted.opened == 0
 
 
-def test_a_distance_whose_sum_would_leave_64_bits_is_refused_before_a_count_is_read(place: Place) -> None:
+def test_a_distance_whose_sum_would_leave_64_bits_is_refused_before_a_count_is_read(place: Place):
     """Each number is within 2^53 and their sum is not within 2^63: one row more would turn the largest score over."""
     _, grant = opened(place)
     cells = np.zeros(1024, dtype=np.int64)
@@ -113,7 +111,7 @@ def test_a_distance_whose_sum_would_leave_64_bits_is_refused_before_a_count_is_r
         assert counted.opened == 0
 
 
-def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit(place: Place) -> None:
+def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit(place: Place):
     """The sensitivity grows with log n: a smaller n than the declared one would understate it."""
     counted = Counted(np.array([[2, 1], [0, 3]]), ("age", "sex"))
     _, grant = opened(place, adjacency="add_remove", public_total=6)
@@ -122,7 +120,7 @@ def test_mutual_information_takes_the_declared_number_of_rows_and_one_row_a_unit
     assert counted.opened == 0
 
 
-def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Place) -> None:
+def test_handles_candidates_and_numbers_of_another_making_are_refused(place: Place):
     _, grant = opened(place)
     counted, score = Counted(ZEROS), DistanceScore(ZEROS, ONE, NIL)
     asked: list[tuple[Any, str]] = [
@@ -191,7 +189,7 @@ class Cheap(Query[int]):
         return 0
 
 
-def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count_is_read(place: Place) -> None:
+def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count_is_read(place: Place):
     """The registered classes themselves, each part exactly as its class declares it, also behind a frozen value."""
     _, grant = opened(place)
     counted = Counted(ZEROS)
@@ -211,7 +209,7 @@ def test_a_query_of_another_making_or_with_such_a_part_is_refused_before_a_count
     assert counted.opened == 0
 
 
-def test_a_query_is_drawn_from_a_copy_and_replayed_by_the_same_query(place: Place) -> None:
+def test_a_query_is_drawn_from_a_copy_and_replayed_by_the_same_query(place: Place):
     _, grant = opened(place)
     query = MarginalQuery(Counted(ZEROS).handle, NOISE)
     copied = rebuilt("query", query, (MarginalQuery,))
@@ -224,7 +222,7 @@ def test_a_query_is_drawn_from_a_copy_and_replayed_by_the_same_query(place: Plac
     assert again.opened == 0
 
 
-def test_a_part_that_the_walk_does_not_know_is_refused() -> None:
+def test_a_part_that_the_walk_does_not_know_is_refused():
     """Fails closed: a mapping could hold anything, and a class that is not frozen be changed while noise is drawn."""
     with pytest.raises(ValueError, match=r"value\.codes: dict is not a frozen value"):
         rebuilt("value", WithNames({"a": 1}), (WithNames,))
@@ -232,7 +230,7 @@ def test_a_part_that_the_walk_does_not_know_is_refused() -> None:
         rebuilt("value", Changeable(1), (Changeable,))
 
 
-def test_tuples_and_arrays_are_walked_and_copied_part_by_part() -> None:
+def test_tuples_and_arrays_are_walked_and_copied_part_by_part():
     """Nobody else holds what the grant reads; a part of another type is named by its place."""
     array = np.array([1, 2])
     copied = rebuilt("value", WithPlaces(((1, array), (2, None))), (WithPlaces,))
@@ -253,7 +251,7 @@ def test_tuples_and_arrays_are_walked_and_copied_part_by_part() -> None:
         rebuilt("value", WithPlaces((), "left"), (WithPlaces,))
 
 
-def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later() -> None:
+def test_no_coarsening_of_another_making_sees_counts_and_none_can_be_changed_later():
     cells = np.array([0, 0, 1])
     with pytest.raises(ValueError, match="Coarsening itself"):
         Counted(ZEROS).handle.coarser(Spy("level", (2,), cells))
@@ -290,7 +288,7 @@ def populated() -> tuple[list[int], SparseCounts]:
 )
 def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_count_is_read(
     place: Place, until: Depth
-) -> None:
+):
     _, grant = opened(place)
     counted, handle = populated()
     with pytest.raises(ValueError, match="until"):
@@ -300,7 +298,7 @@ def test_a_depth_that_could_fail_half_way_or_brings_code_is_refused_before_a_cou
 
 def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_made_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Whether it fails may tell something of the counts: a second attempt would be a second, unpaid question. The
     failure is real: the operating system's randomness is switched off between the counting and the noise."""
     ledger, grant = opened(place)
@@ -324,7 +322,7 @@ def test_a_draw_that_fails_once_the_counts_are_there_stays_paid_and_is_never_mad
     assert ledger.verify() == []
 
 
-def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
+def test_times_of_a_run_are_told_to_the_hour(place: Place):
     """How long a draw, a fit or a count took may depend on the rows; all entries that everybody may read are cut.
     Sealed ones keep their seconds. So does nothing that is proven: the checkpoint is cut too."""
     ledger_with_account(place).close()
@@ -341,5 +339,5 @@ def test_times_of_a_run_are_told_to_the_hour(place: Place) -> None:
     assert "05:06" not in json.dumps(ledger.prove("run-1", Signer(bytes(32))))
 
 
-def test_the_handle_still_is_the_only_kind_of_counts() -> None:
+def test_the_handle_still_is_the_only_kind_of_counts():
     assert isinstance(Counted(ZEROS).handle, PrivateCounts)

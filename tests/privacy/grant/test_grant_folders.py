@@ -1,7 +1,5 @@
 """The draws of a run are in one folder for good: no copy, no other folder and no emptied one draws a second time."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 
@@ -22,7 +20,7 @@ def copied(place: Place) -> Place:
     return Place(place.url, place.folder / "copy", place.opened)
 
 
-def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: Place) -> None:
+def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: Place):
     """Two copies of a workspace go on with the same run: the ledger holds the first one's draw, the second stops."""
     ledger, grant = opened(place)
     copy = open_grant(copied(place).open(), "run-1")
@@ -43,7 +41,7 @@ def test_two_folders_of_draws_on_one_ledger_never_make_two_draws_of_one(place: P
     assert ledger.verify() == []
 
 
-def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place) -> None:
+def test_a_copy_of_the_workspace_that_comes_later_draws_nothing(place: Place):
     ledger, grant = opened(place)
     older = copied(place)
     grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a")
@@ -65,7 +63,7 @@ def kill_before_the_entry(monkeypatch: pytest.MonkeyPatch, act: Callable[[], obj
 @pytest.mark.parametrize("emptied", [False, True])
 def test_after_a_crash_between_a_draw_and_its_entry_no_other_folder_draws_again(
     place: Place, monkeypatch: pytest.MonkeyPatch, emptied: bool
-) -> None:
+):
     """Another folder, or the same one emptied, each time anew: refused; in the folder itself the draw is replayed."""
     ledger, grant = opened(place)
     kill_before_the_entry(monkeypatch, lambda: grant.draw(MarginalQuery(Counted(ZEROS).handle, HALF), key="a"))
@@ -92,7 +90,7 @@ def test_after_a_crash_between_a_draw_and_its_entry_no_other_folder_draws_again(
 
 def test_a_crash_before_the_opening_is_entered_binds_the_charge_to_no_folder(
     place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The folder has its identity and nothing was drawn: whichever folder opens the charge first has it for good."""
     ledger = ledger_with_account(place)
     ledger.reserve(request())
@@ -110,7 +108,7 @@ def test_a_crash_before_the_opening_is_entered_binds_the_charge_to_no_folder(
 
 
 @pytest.mark.parametrize("damage", [lambda content: b"{}", lambda content: content.replace(b"run-1", b"run-2")])
-def test_a_damaged_identity_of_a_folder_is_corruption(place: Place, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_identity_of_a_folder_is_corruption(place: Place, damage: Callable[[bytes], bytes]):
     ledger, _ = opened(place)
     file = place.folder / "draws" / "run-1" / "folder.json"
     file.write_bytes(damage(file.read_bytes()))

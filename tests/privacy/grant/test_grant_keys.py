@@ -1,7 +1,5 @@
 """Selections of keys through the grant: a derived event, exact coins, replay, nothing of what was not selected."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from fractions import Fraction
@@ -59,7 +57,7 @@ def drawn(grant: Grant, keys: PrivateKeys | None = None, key: str = "jobs", **ch
     return grant.draw(replace(asked, **changed), key=key)
 
 
-def test_keys_that_many_units_have_are_selected_whatever_they_say(place: Place) -> None:
+def test_keys_that_many_units_have_are_selected_whatever_they_say(place: Place):
     """An empty one, a formula, control characters and 10,000 bytes come back as they were; the event is entered."""
     ledger, grant = opened(place)
     selected = drawn(grant)
@@ -71,7 +69,7 @@ def test_keys_that_many_units_have_are_selected_whatever_they_say(place: Place) 
     assert ledger.verify() == []
 
 
-def test_a_run_that_resumes_replays_its_keys(sqlite_place: Place) -> None:
+def test_a_run_that_resumes_replays_its_keys(sqlite_place: Place):
     """Without a look at the rows; and refuses another bound of keys per unit, or another columns' selection."""
     ledger, grant = opened(sqlite_place)
     first = drawn(grant)
@@ -83,7 +81,7 @@ def test_a_run_that_resumes_replays_its_keys(sqlite_place: Place) -> None:
         drawn(again, replace(handle(units=None), clique=("town",)))
 
 
-def test_what_was_not_selected_is_written_nowhere(sqlite_place: Place) -> None:
+def test_what_was_not_selected_is_written_nowhere(sqlite_place: Place):
     """Not the key, nor its place among the others: the file holds what a table without it would have."""
     _, grant = opened(sqlite_place)
     selected = drawn(grant)
@@ -105,14 +103,14 @@ def test_what_was_not_selected_is_written_nowhere(sqlite_place: Place) -> None:
     ],
     ids=["more failure", "more epsilon", "planned for fewer groups", "from a budget"],
 )
-def test_what_was_not_planned_is_not_drawn(sqlite_place: Place, event: Any, changed: dict[str, Any]) -> None:
+def test_what_was_not_planned_is_not_drawn(sqlite_place: Place, event: Any, changed: dict[str, Any]):
     """Nor read: a selection is planned by itself, and no budget for draws on the way holds it."""
     _, grant = opened(sqlite_place, event)
     with pytest.raises(GrantExceeded):
         drawn(grant, handle(units=None), **changed)
 
 
-def test_it_is_refused_where_two_units_move(sqlite_place: Place) -> None:
+def test_it_is_refused_where_two_units_move(sqlite_place: Place):
     """Under replace_one the ledger refuses the charge, and the query itself the relation."""
     with pytest.raises(LedgerRefusal, match="replace_one"):
         opened(sqlite_place, adjacency="replace_one")
@@ -123,14 +121,14 @@ def test_it_is_refused_where_two_units_move(sqlite_place: Place) -> None:
             KeyQuery(wrong, Fraction(1), FAILURE).check(Relation("add_remove", 1))
 
 
-def test_handles_show_nothing() -> None:
+def test_handles_show_nothing():
     """No key, no number, no pickle."""
     assert repr(handle()) == "PrivateKeys(job)"
     with pytest.raises(TypeError):
         pickle.dumps(handle())
 
 
-def test_words_that_are_no_keys_are_refused() -> None:
+def test_words_that_are_no_keys_are_refused():
     """Another spacing, numbers for labels, or no list."""
     for text in (b'[["a"], ["b"]]  ', b"[[1]]   ", b'"keys"  ', b"nonsense"):
         with pytest.raises((ValueError, TypeError)):
@@ -139,7 +137,7 @@ def test_words_that_are_no_keys_are_refused() -> None:
         assert unpacked(packed(keys)) == keys
 
 
-def test_keys_are_selected_as_often_as_the_rule_says(sqlite_place: Place) -> None:
+def test_keys_are_selected_as_often_as_the_rule_says(sqlite_place: Place):
     """stat: 40,000 keys of as many units each, secure coins; a two-sided binomial test of false alarm 1e-9. Of the
     chance at one unit more it would be no plausible number."""
     _, grant = opened(sqlite_place)

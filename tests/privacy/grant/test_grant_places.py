@@ -1,7 +1,5 @@
 """Counts by place through the grant: a derived event, exact sums, and what public totals leave of a neighbour."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -43,14 +41,14 @@ def query(
 )
 def test_groups_under_which_a_row_is_nowhere_or_twice_are_refused(
     sqlite_place: Place, wrong: PlaceCountQuery, says: str
-) -> None:
+):
     """Before anything is read."""
     _, grant = opened_grant(sqlite_place)
     with pytest.raises(ValueError, match=says):
         grant.draw(wrong, key="a")
 
 
-def test_sums_are_exact_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_are_exact_in_pieces(monkeypatch: pytest.MonkeyPatch):
     """One place in two pieces, places without parts, no column kept: as by hand."""
     monkeypatch.setattr(place_counts, "PIECE", 7)
     for kept in product([False, True], repeat=2):
@@ -61,7 +59,7 @@ def test_sums_are_exact_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (added_up(COUNTS, np.array([4, 2, 4, 0]), 5, kept) == expected).all()
 
 
-def test_which_places_are_added_up_is_part_of_the_query() -> None:
+def test_which_places_are_added_up_is_part_of_the_query():
     """Another grouping, or one more empty place, has another digest."""
     digests = {groups_digest(2, GROUPS), groups_digest(3, GROUPS), groups_digest(2, GROUPS[::-1].copy())}
     assert len(digests) == 3
@@ -77,7 +75,7 @@ def moved(first: tuple[tuple[int, int], ...], second: tuple[tuple[int, int], ...
     return int((change**2).sum())
 
 
-def test_public_totals_leave_what_the_record_says() -> None:
+def test_public_totals_leave_what_the_record_says():
     """All tables of three people in three blocks and two cells, block 0 and 1 in region 0, block 2 in region 1. Of
     two tables that differ in one row and agree in the totals of regions, the person stays in the region, and the
     counts by region and by block move by two at most (squared). Where two people change their blocks, and keep all
@@ -103,7 +101,7 @@ def test_public_totals_leave_what_the_record_says() -> None:
     assert regions_moved
 
 
-def test_public_counts_by_a_column_leave_what_the_record_says() -> None:
+def test_public_counts_by_a_column_leave_what_the_record_says():
     """All tables of three people, each with block, sex and age; counts of two regions by sex are public. Of two
     tables that differ in one row and agree in the public counts, the person stays in region and sex. What is drawn
     moves by two at most (squared), and what follows from the public counts not at all. Two people who exchange place

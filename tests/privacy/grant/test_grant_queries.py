@@ -1,7 +1,5 @@
 """What holds of every query of noisy numbers: its event is derived, its noise exact, it is replayed and bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
@@ -175,7 +173,7 @@ every_row_kind = pytest.mark.parametrize("name", [name for name in KINDS if "Lap
 @pytest.mark.parametrize("rows", [1, 3])
 def test_values_are_exact_ones_with_the_noise_of_the_derived_event(
     sqlite_place: Place, name: str, adjacency: Adjacency, rows: int
-) -> None:
+):
     """Not told by the caller; the journal has one event; a resumed run gets the same numbers and reads nothing.
     Beyond 12 deviations lies less than 2 exp(-72) of Gaussian noise, beyond 28 exp(-39) of Laplace noise."""
     kind = KINDS[name]
@@ -209,7 +207,7 @@ OTHERS = [(name, place) for name, kind in KINDS.items() for place in range(len(k
 
 
 @pytest.mark.parametrize(("name", "place"), OTHERS)
-def test_a_run_that_resumes_may_not_ask_for_something_else(sqlite_place: Place, name: str, place: int) -> None:
+def test_a_run_that_resumes_may_not_ask_for_something_else(sqlite_place: Place, name: str, place: int):
     """Whatever of it differs, also where the event would be the same; nothing is read or drawn."""
     kind = KINDS[name]
     ledger, grant = opened_grant(sqlite_place)
@@ -221,7 +219,7 @@ def test_a_run_that_resumes_may_not_ask_for_something_else(sqlite_place: Place, 
 
 
 @every_row_kind
-def test_a_budget_holds_so_many_draws_and_no_more(sqlite_place: Place, name: str) -> None:
+def test_a_budget_holds_so_many_draws_and_no_more(sqlite_place: Place, name: str):
     """Ten draws of rho = 1/100 fit into 1/10, the eleventh does not and reads nothing."""
     ledger, grant = opened_grant(sqlite_place, (ZeroConcentrated(Fraction(1, 10)),))
     for turn in range(10):
@@ -232,7 +230,7 @@ def test_a_budget_holds_so_many_draws_and_no_more(sqlite_place: Place, name: str
 
 
 @every_kind
-def test_what_was_planned_is_drawn_once(sqlite_place: Place, name: str) -> None:
+def test_what_was_planned_is_drawn_once(sqlite_place: Place, name: str):
     query = KINDS[name].query
     event = query.event(Relation("add_remove", 1))
     _, grant = opened_grant(sqlite_place, (event,))
@@ -246,7 +244,7 @@ def test_what_was_planned_is_drawn_once(sqlite_place: Place, name: str) -> None:
 
 @every_row_kind
 @pytest.mark.parametrize("changed", [{"keyed_hash": "d" * 64}, {"contract_digest": "d" * 64}], ids=str)
-def test_another_snapshot_or_contract_is_refused(sqlite_place: Place, name: str, changed: dict[str, str]) -> None:
+def test_another_snapshot_or_contract_is_refused(sqlite_place: Place, name: str, changed: dict[str, str]):
     _, grant = opened_grant(sqlite_place)
     with pytest.raises(LedgerRefusal, match="of another snapshot or contract"):
         grant.draw(unread(changed_handles(KINDS[name].query, lambda _: changed)), key="a")
@@ -271,7 +269,7 @@ SCALES: dict[str, tuple[Any, Any, int, float | None]] = {
 
 @pytest.mark.stat
 @pytest.mark.parametrize("name", SCALES)
-def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place, name: str) -> None:
+def test_the_noise_has_the_derived_scale_and_no_other(sqlite_place: Place, name: str):
     """n = 20,000 numbers of residuals, of which 30 % off is found; n = 200,000 and more of the others,
     of which +-10 % is. False-alarm rate 1e-9 (DKW); at the larger n the threshold is 0.0073, and 10 % of the scale
     moves the distribution function by 0.023 (Laplace 0.017), so that missing it has probability below 1e-16."""
@@ -295,7 +293,7 @@ def handle(parents: ParentRows | None) -> PrivateCounts:
     return replace(PrivateCounts.of_nobody(("region",), (4,)), parents=parents)
 
 
-def test_a_marginal_of_parents_moves_by_their_rows_of_a_unit() -> None:
+def test_a_marginal_of_parents_moves_by_their_rows_of_a_unit():
     """Eight people, one household: noise of an eighth; under replace_one in two cells."""
     noise = LaplaceNoise(Fraction(1, 2))
     for relation, rows in ((OF_BASE, (1,)), (Relation("replace_one", 8), (1, 1))):
@@ -304,7 +302,7 @@ def test_a_marginal_of_parents_moves_by_their_rows_of_a_unit() -> None:
     assert MarginalQuery(handle(None), noise).event(OF_BASE).moves == (8,)
 
 
-def test_the_handle_says_what_a_resumed_run_must_ask_for_again() -> None:
+def test_the_handle_says_what_a_resumed_run_must_ask_for_again():
     """Or the noise of parents could be replayed as that of children."""
     query = MarginalQuery(handle(ParentRows("household", 1)), LaplaceNoise(Fraction(1)))
     assert query.identity(OF_BASE, 0) == {"parents": ["household", 1]}
@@ -317,7 +315,7 @@ def test_the_handle_says_what_a_resumed_run_must_ask_for_again() -> None:
     assert len(digests) == 3
 
 
-def test_a_choice_is_as_sensitive_as_its_most_sensitive_candidate() -> None:
+def test_a_choice_is_as_sensitive_as_its_most_sensitive_candidate():
     """One household moves a distance of households by 1, and one of people by 8."""
     score = DistanceScore(np.zeros(4, dtype=np.int64), Fraction(1), Fraction(0))
     above, below = (Candidate(handle(parents), score) for parents in (ParentRows("household", 1), None))
@@ -325,14 +323,14 @@ def test_a_choice_is_as_sensitive_as_its_most_sensitive_candidate() -> None:
     assert ChoiceQuery((above, below), Fraction(1)).sensitivity(OF_BASE) == 8
 
 
-def test_mutual_information_of_parents_is_refused() -> None:
+def test_mutual_information_of_parents_is_refused():
     """No number of parents is public, even where that of the base is."""
     candidate = Candidate(handle(ParentRows("household", 1)), MutualInformationScore(100))
     with pytest.raises(ValueError, match="mutual information needs"):
         ChoiceQuery((candidate,), Fraction(1)).check(Relation("replace_one", 1, 100))
 
 
-def test_other_draws_refuse_counts_of_parents(sqlite_place: Place) -> None:
+def test_other_draws_refuse_counts_of_parents(sqlite_place: Place):
     """Their sensitivity is that of the base, which may be the smaller one."""
     counts = CountedTable(table())
     run = start(sqlite_place, generator("independent"), asked())
@@ -344,7 +342,7 @@ def test_other_draws_refuse_counts_of_parents(sqlite_place: Place) -> None:
     assert not counts.counted
 
 
-def test_the_bound_is_derived_from_the_links() -> None:
+def test_the_bound_is_derived_from_the_links():
     """And a base of no parent has none."""
     contract = load_contract(EXAMPLE)
     assert ParentRows.of(contract.over("person")) == ParentRows("household", 1)

@@ -1,7 +1,5 @@
 """A caller's frozen values bring no code of their own to where exact counts are, and no draw can be tried again."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 
@@ -33,7 +31,7 @@ def refuse(*_: object) -> Any:
     raise AssertionError("a caller's function was called")
 
 
-def test_a_depth_with_a_rule_of_its_own_is_refused_before_anything_is_drawn(place: Place) -> None:
+def test_a_depth_with_a_rule_of_its_own_is_refused_before_anything_is_drawn(place: Place):
     ledger, grant = opened(place)
     until = depth()
     shadow(until, "next", refuse)
@@ -42,7 +40,7 @@ def test_a_depth_with_a_rule_of_its_own_is_refused_before_anything_is_drawn(plac
     assert [entry.kind for entry in ledger.entries_of("run-1")] == ["charge_reserved", "grant_opened"]
 
 
-def test_a_depth_whose_zeros_are_a_sequence_of_a_callers_class_is_refused(place: Place) -> None:
+def test_a_depth_whose_zeros_are_a_sequence_of_a_callers_class_is_refused(place: Place):
     """It could show one mask to the check and another to the draw."""
 
     class Masks(tuple[Any, ...]):
@@ -56,7 +54,7 @@ def test_a_depth_whose_zeros_are_a_sequence_of_a_callers_class_is_refused(place:
 
 
 @pytest.mark.parametrize("part", ["statistic", "embedding"])
-def test_a_statistic_with_a_method_of_its_own_is_refused(place: Place, part: str) -> None:
+def test_a_statistic_with_a_method_of_its_own_is_refused(place: Place, part: str):
     _, grant = opened_grant(place)
     statistic = all_statistics()["class moments"].rebuilt()
     shadow(statistic if part == "statistic" else statistic.embedding, "rebuilt", refuse)
@@ -64,7 +62,7 @@ def test_a_statistic_with_a_method_of_its_own_is_refused(place: Place, part: str
         grant.draw(SumQuery(private(ROWS), statistic, NOISE), key="k")
 
 
-def test_a_score_with_a_sensitivity_of_its_own_is_refused(place: Place) -> None:
+def test_a_score_with_a_sensitivity_of_its_own_is_refused(place: Place):
     _, grant = opened(place)
     score = DistanceScore(np.zeros(3, np.int64), Fraction(1), Fraction(0))
     shadow(score, "sensitivity", lambda *_: Fraction(1, 10**6))
@@ -73,7 +71,7 @@ def test_a_score_with_a_sensitivity_of_its_own_is_refused(place: Place) -> None:
         grant.draw(ChoiceQuery((candidate,), Fraction(1, 100)), key="c")
 
 
-def test_a_rule_that_was_constructed_past_its_checks_is_refused(place: Place) -> None:
+def test_a_rule_that_was_constructed_past_its_checks_is_refused(place: Place):
     """An integer of a caller's making would meet the noisy counts before they are written."""
 
     class Threshold(int):
@@ -85,7 +83,7 @@ def test_a_rule_that_was_constructed_past_its_checks_is_refused(place: Place) ->
         grant.draw(MarginalQuery(Counted(np.array([7, 70, 700])).handle, HALF, rule), key="a")
 
 
-def test_what_a_coarsening_has_cached_is_worked_out_again(place: Place) -> None:
+def test_what_a_coarsening_has_cached_is_worked_out_again(place: Place):
     """The header of a draw names the grouping that was counted, not what a caller put there."""
     _, grant = opened(place)
     grouping = Coarsening("L", (1,), np.zeros(3, np.int64))
@@ -97,9 +95,7 @@ def test_what_a_coarsening_has_cached_is_worked_out_again(place: Place) -> None:
     assert b"f" * 64 not in file.read_bytes()
 
 
-def test_an_engine_that_fails_while_noise_is_drawn_spoils_the_draw(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_fails_while_noise_is_drawn_spoils_the_draw(place: Place, monkeypatch: pytest.MonkeyPatch):
     """Only counts that cannot be read leave a draw open: with noise drawn, trying again would be a second draw."""
     ledger, grant = opened(place)
 

@@ -1,7 +1,5 @@
 """Sparse tables through the grant: one draw for all layers, at the dense table's cost, distributed as that is."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -66,7 +64,7 @@ def depth(*, cells: int = CELLS, first: int | None = None, total: int | None = 1
     return made if first is None else replace(made, first=first)
 
 
-def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Place) -> None:
+def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Place):
     """Layers, but one draw: the journal has one entry, whose event and cost are those of the dense one beside it."""
     ledger, grant = opened(place)
     dense = grant.draw(MarginalQuery(Counted(np.zeros(4, np.int64)).handle, HALF), key="dense")
@@ -81,7 +79,7 @@ def test_a_sparse_draw_is_one_event_with_the_cost_of_the_dense_table(place: Plac
     assert ledger.verify() == []
 
 
-def test_the_file_holds_the_listed_cells_and_nothing_of_the_others(place: Place) -> None:
+def test_the_file_holds_the_listed_cells_and_nothing_of_the_others(place: Place):
     """Everything in it is at or above the threshold; a populated cell of 2 leaves no mark; codes ascend."""
     _, grant = opened(place)
     table = grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a").table
@@ -99,7 +97,7 @@ def test_the_file_holds_the_listed_cells_and_nothing_of_the_others(place: Place)
     }
 
 
-def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(place: Place) -> None:
+def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(place: Place):
     ledger, grant = opened(place)
     first = grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     again = Listed()
@@ -112,7 +110,7 @@ def test_a_run_that_resumes_replays_the_list_and_never_reads_or_draws_again(plac
 
 
 @pytest.mark.parametrize("other", [Listed(cells=CELLS + 1), Listed(clique=("a", "c"))])
-def test_another_table_under_a_known_key_is_refused(place: Place, other: Listed) -> None:
+def test_another_table_under_a_known_key_is_refused(place: Place, other: Listed):
     _, grant = opened(place)
     grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     with pytest.raises(LedgerRefusal, match="as it was drawn before"):
@@ -122,7 +120,7 @@ def test_another_table_under_a_known_key_is_refused(place: Place, other: Listed)
     assert other.opened == 0
 
 
-def test_what_was_not_planned_or_not_charged_is_refused_before_anything_is_counted(place: Place) -> None:
+def test_what_was_not_planned_or_not_charged_is_refused_before_anything_is_counted(place: Place):
     _, grant = opened(place)
     quarter, listed = LaplaceNoise(Fraction(1, 4)), Listed()
     with pytest.raises(GrantExceeded, match="not planned"):
@@ -134,7 +132,7 @@ def test_what_was_not_planned_or_not_charged_is_refused_before_anything_is_count
     assert listed.opened == 0
 
 
-def test_the_rule_for_the_threshold_cannot_be_code_of_the_caller(place: Place) -> None:
+def test_the_rule_for_the_threshold_cannot_be_code_of_the_caller(place: Place):
     """A subclass would see noisy values before they are written; a depth for other noise would end elsewhere."""
 
     class Spy(Depth):
@@ -162,7 +160,7 @@ CRASHES: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize("instant", CRASHES)
 def test_a_crash_at_any_instant_neither_loses_nor_repeats_the_draw(
     place: Place, monkeypatch: pytest.MonkeyPatch, instant: str
-) -> None:
+):
     ledger, grant = opened(place)
     with monkeypatch.context() as patch:
         patch.setattr(*CRASHES[instant], die)
@@ -178,7 +176,7 @@ def test_a_crash_at_any_instant_neither_loses_nor_repeats_the_draw(
     assert ledger.verify() == []
 
 
-def test_two_holders_of_one_grant_get_one_draw(place: Place) -> None:
+def test_two_holders_of_one_grant_get_one_draw(place: Place):
     ledger, grant = opened(place)
     first: list[str] = []
 
@@ -204,7 +202,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_the_digest_covers_codes_values_threshold_and_cells(place: Place, damage: str) -> None:
+def test_the_digest_covers_codes_values_threshold_and_cells(place: Place, damage: str):
     ledger, grant = opened(place)
     grant.draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
     (file,) = (place.folder / "draws").rglob("*.draw")
@@ -216,14 +214,14 @@ def test_the_digest_covers_codes_values_threshold_and_cells(place: Place, damage
         open_grant(ledger, "run-1").draw(SparseMarginalQuery(Listed().handle, HALF, depth()), key="a")
 
 
-def test_handles_show_nothing_and_refuse_pickling() -> None:
+def test_handles_show_nothing_and_refuse_pickling():
     handle = Listed().handle
     assert repr(handle) == "SparseCounts(a×b)"
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(handle)
 
 
-def test_the_populated_cells_of_a_snapshot_are_those_of_the_dense_marginal(tmp_path: Path) -> None:
+def test_the_populated_cells_of_a_snapshot_are_those_of_the_dense_marginal(tmp_path: Path):
     """Three columns of Adult; ascending codes with the counts that stand there; structural zeros change nothing."""
     contract = load_contract(ADULT)
     clique = ("marital-status", "sex", "income")
@@ -301,7 +299,7 @@ def apart(one: list[Found], other: list[Found]) -> float:
 @pytest.mark.stat
 def test_measured_and_refined_sparsely_a_table_has_the_distribution_of_the_dense_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """n = 400 tables each way, through grants, refined and rounded: four statistics of 60 cells agree. Each of the
     two empirical distributions lies within sqrt(log(4 / 1e-9) / 2n) of the true one but for 1e-9 (DKW): they lie
     within twice that, 0.332, of each other; false alarms below 4e-9. The wrong case must lie further."""

@@ -1,7 +1,5 @@
 """Sums over rows through the grant: derived events, exact noise, replay, and nothing of a caller's own making."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -37,7 +35,7 @@ def measured(grant: Grant, statistic: Moments = CLASSES, key: str = "sums") -> S
     return grant.draw(SumQuery(private(ROWS), statistic, NOISE), key=key)
 
 
-def test_a_sum_that_fails_on_the_rows_stays_charged(sqlite_place: Place) -> None:
+def test_a_sum_that_fails_on_the_rows_stays_charged(sqlite_place: Place):
     """Codes that the layout does not have: the failure names no value, and the draw is not made again."""
     _, grant = opened_grant(sqlite_place)
     wrong = np.full((5, 4), 99, dtype=np.uint8)
@@ -110,7 +108,7 @@ LAYOUTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("statistic", "said"), STATISTICS, ids=[said for _, said in STATISTICS])
-def test_statistics_of_a_callers_own_making_are_refused(sqlite_place: Place, statistic: Any, said: str) -> None:
+def test_statistics_of_a_callers_own_making_are_refused(sqlite_place: Place, statistic: Any, said: str):
     """Nothing is read, nothing is charged."""
     ledger, grant = opened_grant(sqlite_place)
     before = len(ledger.journal())
@@ -121,13 +119,13 @@ def test_statistics_of_a_callers_own_making_are_refused(sqlite_place: Place, sta
 
 
 @pytest.mark.parametrize(("layout", "said"), LAYOUTS, ids=[said for _, said in LAYOUTS])
-def test_rows_of_a_callers_own_making_are_refused(sqlite_place: Place, layout: Any, said: str) -> None:
+def test_rows_of_a_callers_own_making_are_refused(sqlite_place: Place, layout: Any, said: str):
     _, grant = opened_grant(sqlite_place)
     with pytest.raises(ValueError, match=said):
         grant.draw(SumQuery(private(ROWS, layout), CLASSES, NOISE), key="sums")
 
 
-def test_other_handles_and_other_noise_are_refused(sqlite_place: Place) -> None:
+def test_other_handles_and_other_noise_are_refused(sqlite_place: Place):
     _, grant = opened_grant(sqlite_place)
     loose = LooseRows(LAYOUT, "c" * 64, "b" * 64, lambda: ROWS)
     for rows, noise, said in (
@@ -140,7 +138,7 @@ def test_other_handles_and_other_noise_are_refused(sqlite_place: Place) -> None:
             grant.draw(SumQuery(rows, CLASSES, noise), key="sums")
 
 
-def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place: Place) -> None:
+def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place: Place):
     """A forged digest or table in an object's own dictionary changes neither the draw nor what it is filed under."""
     ledger, grant = opened_grant(sqlite_place)
     forged, layout = replace(CLASSES), replace(LAYOUT)
@@ -150,7 +148,7 @@ def test_what_was_cached_behind_a_frozen_value_does_not_come_along(sqlite_place:
     assert np.array_equal(measured(open_grant(ledger, "run-1")).values, first.values)
 
 
-def test_the_grant_draws_from_secure_bytes(sqlite_place: Place) -> None:
+def test_the_grant_draws_from_secure_bytes(sqlite_place: Place):
     """Two runs draw differently."""
     _, grant = opened_grant(sqlite_place)
     assert isinstance(grant._random_bytes, SecureBytes)
@@ -176,7 +174,7 @@ def cells_measured(
     return grant.draw(CellSumQuery(sums or handle(), changed.get("noise", GAUSSIAN)), key=key)
 
 
-def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], Place]) -> None:
+def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], Place]):
     """The noise does not depend on the data: value minus exact sum is one array."""
     away = []
     for name, exact in (("some", EXACT), ("none", EXACT * 0), ("many", EXACT + 10**15)):
@@ -187,7 +185,7 @@ def test_noise_of_a_seed_is_the_same_whatever_the_sums(places: Callable[[str], P
     assert np.array_equal(away[0], away[2])
 
 
-def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place) -> None:
+def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place):
     """Another width is another event, which was not planned; a budget holds so many and no more."""
     event = cell_sum_event(LAPLACE, WAGE, adjacency="add_remove", rows_per_unit=1)
     _, grant = opened_grant(sqlite_place, (event,))
@@ -203,7 +201,7 @@ def test_planned_sums_are_drawn_as_planned_and_no_more(sqlite_place: Place) -> N
 )
 def test_a_lattice_beyond_64_bits_is_refused_before_anything_is_read(
     sqlite_place: Place, rows: int, high: int, fits: bool
-) -> None:
+):
     """The bound is on the steps of all rows of a unit."""
     fine = ValueLattice("wage", Decimal(0), Decimal(high), Decimal(1), counts_missing=True)
     _, grant = opened_grant(sqlite_place, rows_per_unit=rows)
@@ -214,7 +212,7 @@ def test_a_lattice_beyond_64_bits_is_refused_before_anything_is_read(
             cells_measured(grant, handle(None, fine))
 
 
-def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is_read(place: Place) -> None:
+def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is_read(place: Place):
     """A step that does not divide the range would understate how far one row moves the sums."""
     _, grant = opened_grant(place)
     for low, high, step in (("0", "50", "30"), ("50", "0", "1"), ("0", "50", "-1"), ("0", "1e9", "0.1")):
@@ -233,7 +231,7 @@ def test_a_lattice_without_a_whole_number_of_steps_is_refused_before_anything_is
     ],
     ids=["far from 0", "between two steps", "too many steps", "no steps"],
 )
-def test_a_form_that_cannot_be_is_refused_before_anything_is_read(sqlite_place: Place, form: Addends) -> None:
+def test_a_form_that_cannot_be_is_refused_before_anything_is_read(sqlite_place: Place, form: Addends):
     """A sum alone that starts between two steps, or steps beyond 64 bits, have no price."""
     _, grant = opened_grant(sqlite_place)
     with pytest.raises(ValueError, match="allowed"):
@@ -241,7 +239,7 @@ def test_a_form_that_cannot_be_is_refused_before_anything_is_read(sqlite_place: 
 
 
 @pytest.mark.parametrize("form", [LoneSum(WAGE), ValueMoments(WAGE, 10**4)], ids=["a sum alone", "moments"])
-def test_other_forms_are_measured_at_the_price_of_their_steps(sqlite_place: Place, form: Addends) -> None:
+def test_other_forms_are_measured_at_the_price_of_their_steps(sqlite_place: Place, form: Addends):
     """The event and the identity that is entered follow from the handle's own form."""
     _, grant = opened_grant(sqlite_place)
     found = cells_measured(grant, handle(EXACT[..., :1] if form.parts == 1 else np.tile(EXACT, 2)[..., :4], form))

@@ -1,7 +1,5 @@
 """Training through the grant: what is charged, what a crash costs, and what is not let in."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -66,7 +64,7 @@ def drawn(ledger: Ledger) -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize(
     "learner", [SMALL, p3gm(), p3gm(averaging=0.9), clustered()], ids=["sgd", "adam", "averaged", "clustered"]
 )
-def test_each_interval_is_one_draw_with_the_events_of_its_steps(sqlite_place: Place, learner: Learner) -> None:
+def test_each_interval_is_one_draw_with_the_events_of_its_steps(sqlite_place: Place, learner: Learner):
     ledger = a_ledger(sqlite_place)
     told: list[tuple[int, int]] = []
     made = train(open_grant(ledger, "run-1"), learner, progress=lambda done, steps: told.append((done, steps)))
@@ -79,7 +77,7 @@ def test_each_interval_is_one_draw_with_the_events_of_its_steps(sqlite_place: Pl
     assert ledger.verify() == []
 
 
-def test_a_run_that_resumes_replays_its_checkpoints_and_reads_nothing(sqlite_place: Place) -> None:
+def test_a_run_that_resumes_replays_its_checkpoints_and_reads_nothing(sqlite_place: Place):
     ledger = a_ledger(sqlite_place)
     first, again = train(open_grant(ledger, "run-1")), Rows()
     second = train(open_grant(ledger, "run-1"), rows=again.handle)
@@ -97,7 +95,7 @@ def test_a_run_that_resumes_replays_its_checkpoints_and_reads_nothing(sqlite_pla
         ({"plan": replace(PLAN, noise_multiplier=PLAN.noise_multiplier + 1)}, "with other noise"),
     ],
 )
-def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: dict[str, Any], differs: str) -> None:
+def test_a_resumed_run_cannot_train_something_else(sqlite_place: Place, other: dict[str, Any], differs: str):
     """A training has no columns of its own: the refusal names all rows, and what is another one."""
     ledger = a_ledger(sqlite_place)
     train(open_grant(ledger, "run-1"))
@@ -121,9 +119,7 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch, grant: Grant) -> None:
             train(grant)
 
 
-def test_an_interrupted_interval_is_paid_again_out_of_the_reserve(
-    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_interval_is_paid_again_from_the_reserve(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch):
     """Killed in the second interval: the first is replayed, the lost attempt stands in the journal with its event."""
     ledger = a_ledger(sqlite_place)
     killed_at(3, monkeypatch, open_grant(ledger, "run-1"))
@@ -138,7 +134,7 @@ def test_an_interrupted_interval_is_paid_again_out_of_the_reserve(
     assert ledger.verify() == []
 
 
-def test_a_second_interruption_finds_no_reserve(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_interruption_finds_no_reserve(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch):
     """Two of them where one is paid for: refused before anything is read, and again when asked again."""
     ledger = a_ledger(sqlite_place)
     killed_at(1, monkeypatch, open_grant(ledger, "run-1"))
@@ -152,9 +148,7 @@ def test_a_second_interruption_finds_no_reserve(sqlite_place: Place, monkeypatch
     assert ledger.verify() == []
 
 
-def test_a_lost_attempt_is_entered_whatever_is_asked_next(
-    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_attempt_is_entered_whatever_is_asked_next(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch):
     """It is paid even if the run goes on with another draw."""
     from privacy.marginals.sensitivity import GaussianNoise
 
@@ -167,9 +161,7 @@ def test_a_lost_attempt_is_entered_whatever_is_asked_next(
     assert ledger.verify() == []
 
 
-def test_a_kill_before_the_checkpoint_is_entered_adopts_it(
-    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_before_the_checkpoint_is_entered_adopts_it(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch):
     """The file is there, the journal does not know it: it is the draw, and the reserve is not touched."""
     from privacy.ledger.journal.append import Journal
 
@@ -187,7 +179,7 @@ def test_a_kill_before_the_checkpoint_is_entered_adopts_it(
     assert [key for key, _ in drawn(ledger)] == ["t/00000", "t/00001", "t/00002"]
 
 
-def test_a_progress_that_raises_loses_no_interval(sqlite_place: Place) -> None:
+def test_a_progress_that_raises_loses_no_interval(sqlite_place: Place):
     ledger = a_ledger(sqlite_place)
 
     def stop(done: int, steps: int) -> None:
@@ -200,7 +192,7 @@ def test_a_progress_that_raises_loses_no_interval(sqlite_place: Place) -> None:
     assert len(drawn(ledger)) == 3
 
 
-def test_a_training_that_diverges_stops_keeps_its_charge_and_shows_no_value(sqlite_place: Place) -> None:
+def test_a_training_that_diverges_stops_keeps_its_charge_and_shows_no_value(sqlite_place: Place):
     """At a rate of 1000 and eight layers the loss overflows at once; asked again, it says so again. From a seed: by
     other noise the network is dead at once, and does not diverge, one time in some hundreds."""
     ledger = a_ledger(sqlite_place)
@@ -216,7 +208,7 @@ def test_a_training_that_diverges_stops_keeps_its_charge_and_shows_no_value(sqli
 
 def test_what_fails_while_noise_is_drawn_stays_charged_and_is_not_made_again(
     sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     ledger = a_ledger(sqlite_place)
 
     def broken(*arguments: Any, **named: Any) -> None:
@@ -231,7 +223,7 @@ def test_what_fails_while_noise_is_drawn_stays_charged_and_is_not_made_again(
         train(open_grant(ledger, "run-1"))
 
 
-def test_empty_batches_and_empty_tables_are_trained_on(sqlite_place: Place) -> None:
+def test_empty_batches_and_empty_tables_are_trained_on(sqlite_place: Place):
     """At q = 1/1000 nearly every sample is empty: the step is noise alone; without rows, always. Of 91 parameters one
     may stay where it was, by noise that adds up to 0."""
     plan = replace(PLAN, sampling_probability=Fraction(1, 1000))
@@ -272,7 +264,7 @@ class Loose(Classifier):
 )
 def test_what_is_not_of_the_closed_set_is_refused_and_nothing_is_read(
     sqlite_place: Place, changed: dict[str, Any], message: str
-) -> None:
+):
     import torch
 
     if "cuda" in message and torch.cuda.is_available():
@@ -284,7 +276,7 @@ def test_what_is_not_of_the_closed_set_is_refused_and_nothing_is_read(
     assert (rows.opened, drawn(ledger)) == (0, [])
 
 
-def test_what_hides_behind_a_frozen_learner_is_refused(sqlite_place: Place) -> None:
+def test_what_hides_behind_a_frozen_learner_is_refused(sqlite_place: Place):
     """A function in its own dictionary would be called in a method's place, where rows are."""
     ledger, learner = a_ledger(sqlite_place), replace(SMALL)
     seen: list[object] = []
@@ -299,7 +291,7 @@ def test_what_hides_behind_a_frozen_learner_is_refused(sqlite_place: Place) -> N
 )
 def test_relations_that_the_sampled_gaussian_is_not_accounted_for_are_refused(
     sqlite_place: Place, changed: dict[str, Any], message: str
-) -> None:
+):
     from privacy.grant.queries.training import check_relation
 
     with pytest.raises(CannotTrain, match=message):
@@ -310,14 +302,14 @@ def test_relations_that_the_sampled_gaussian_is_not_accounted_for_are_refused(
             train(open_grant(ledger, "run-1"))
 
 
-def test_rows_of_another_snapshot_are_refused(sqlite_place: Place) -> None:
+def test_rows_of_another_snapshot_are_refused(sqlite_place: Place):
     ledger, other = a_ledger(sqlite_place), Rows(keyed_hash="d" * 64)
     with pytest.raises(LedgerRefusal, match="another snapshot"):
         train(open_grant(ledger, "run-1"), rows=other.handle)
     assert other.opened == 0
 
 
-def test_more_than_the_charge_holds_is_refused(sqlite_place: Place) -> None:
+def test_more_than_the_charge_holds_is_refused(sqlite_place: Place):
     ledger = a_ledger(sqlite_place)
     with pytest.raises(LedgerRefusal):
         train(open_grant(ledger, "run-1"), plan=replace(PLAN, noise_multiplier=Fraction(1)))
@@ -327,7 +319,7 @@ def test_more_than_the_charge_holds_is_refused(sqlite_place: Place) -> None:
         train(grant, key="b")
 
 
-def test_pieces_of_a_batch_change_nothing_but_rounding(sqlite_place: Place) -> None:
+def test_pieces_of_a_batch_change_nothing_but_rounding(sqlite_place: Place):
     """The same random bytes with 1 and with 1,000 rows at once: parameters agree to float32."""
     ledger, found = a_ledger(sqlite_place), []
     for rows_at_once in (1, 1000):
@@ -338,7 +330,7 @@ def test_pieces_of_a_batch_change_nothing_but_rounding(sqlite_place: Place) -> N
     np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-4)
 
 
-def test_the_state_of_a_training_survives_its_file() -> None:
+def test_the_state_of_a_training_survives_its_file():
     learner = p3gm(averaging=0.5, optimizer=Adam(0.1))
     state = training_module.initial_state(learner)
     again = training_module.TrainingState.of(learner, state.to_vector())

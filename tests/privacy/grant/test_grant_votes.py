@@ -1,8 +1,7 @@
-"""Votes through the grant: derived events, exact noise, replay without a row, and the joint law of all rounds."""
-
-from __future__ import annotations
+"""Residuals and votes through the grant: one derived event for all, exact noise, replay, no cheaper sensitivity."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,15 +12,17 @@ from numpy.typing import NDArray
 from privacy.accounting.events import Pure, ZeroConcentrated
 from privacy.generators.private_evolution import Evolution
 from privacy.grant.grant import Grant, open_grant
+from privacy.grant.queries.residuals import ResidualQuery
 from privacy.grant.queries.votes import VoteMeasurement, VoteQuery
 from privacy.learning.candidates import Candidates
 from privacy.learning.layout import PrivateRows
 from privacy.ledger.entries import GrantExceeded, LedgerRefusal
+from privacy.marginals.counts import Coarsening, PrivateCounts
 from privacy.marginals.graph import CellDomain
 from privacy.marginals.portable import PostProcessingSeed
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise
 from tests.privacy.learning.learning_rows import LAYOUT, private, random_rows
-from tests.privacy.ledger.ledgers import Place, ledger_with_account, opened_grant, request
+from tests.privacy.ledger.ledgers import KEYED_HASH, Place, ledger_with_account, opened_grant, request
 
 NOISE = GaussianNoise(Fraction(1, 100))
 ROWS = random_rows(200)
@@ -48,7 +49,7 @@ class LooseCandidates(Candidates):
 )
 def test_candidates_of_another_form_are_refused_before_a_row_is_read(
     sqlite_place: Place, candidates: Candidates, said: str
-) -> None:
+):
     """With nothing drawn: the whole budget is still there."""
     _, grant = opened_grant(sqlite_place, (ZeroConcentrated(Fraction(1, 10)),))
     unread = PrivateRows(LAYOUT, private(ROWS).keyed_hash, "b" * 64, lambda: pytest.fail("rows were read"))
@@ -86,7 +87,7 @@ def loss(
 
 
 @pytest.mark.long
-def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place) -> None:
+def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place):
     """The exact likelihood ratio of whole runs, adaptive candidates and all, is at most e^epsilon for each neighbour.
     No chance is in the bound: it holds whatever was drawn. Where every noisy vote is large it is reached, so that
     rows which moved two votes would pass it."""
@@ -101,3 +102,35 @@ def test_all_rounds_together_tell_no_more_than_epsilon(sqlite_place: Place) -> N
     assert loss(large, ROWS, ROWS[2:]) == 2
     with pytest.raises(GrantExceeded):
         grant.draw(VoteQuery(private(ROWS), CANDIDATES, LaplaceNoise(Fraction(1, 10**6))), key="votes-more")
+
+
+COUNTS = np.arange(6, dtype=np.int64).reshape(2, 3) * 100
+
+
+def handle(clique: tuple[str, ...], exact: NDArray[np.int64]) -> PrivateCounts:
+    return PrivateCounts(clique, exact.shape, KEYED_HASH, "b" * 64, lambda: exact)
+
+
+def test_what_does_not_fit_together_is_refused(sqlite_place: Place):
+    """Pairs, sets of columns once, cells of the contract, at least two a column; nothing is drawn."""
+    _, grant = opened_grant(sqlite_place)
+    sex = handle(("sex",), COUNTS.sum(axis=1))
+    coarser = sex.coarser(Coarsening("all", (1,), np.zeros(2, np.int64)))
+    for counts, multipliers in (
+        ((), ()),
+        ((sex,), (1, 1)),
+        ((sex, sex), (1, 1)),
+        ((coarser,), (1,)),
+        ((sex,), (0,)),
+        ((handle(("sex",), np.zeros(1, np.int64)),), (1,)),
+    ):
+        with pytest.raises(ValueError, match="allowed"):
+            grant.draw(ResidualQuery(counts, multipliers, NOISE), key="residuals")
+
+
+def test_counts_of_another_shape_than_was_planned_are_not_drawn_for(sqlite_place: Place):
+    """The sensitivity follows from the shape, so the counts must have it."""
+    _, grant = opened_grant(sqlite_place)
+    wrong = replace(handle(("sex",), COUNTS.sum(axis=1)), _count=lambda: COUNTS)
+    with pytest.raises(LedgerRefusal, match="ValueError"):
+        grant.draw(ResidualQuery((wrong,), (1,), NOISE), key="residuals")

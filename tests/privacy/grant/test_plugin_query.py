@@ -1,7 +1,5 @@
 """A kind of query that an outside package brings: charged, drawn, entered, replayed and read by the checker."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
@@ -219,7 +217,7 @@ def forget() -> None:
         cached.cache_clear()
 
 
-def test_it_is_charged_drawn_entered_and_replayed(sqlite_place: Place, outside: Any) -> None:
+def test_it_is_charged_drawn_entered_and_replayed(sqlite_place: Place, outside: Any):
     """Its event is derived from the charge's relation; the same values come back, and no count is read again."""
     event = outside(Counted(EXACT).handle, NOISE).event(Relation("add_remove", 1))
     ledger = ledger_with_account(sqlite_place, RenyiCalculus(Fraction(12)))
@@ -238,7 +236,7 @@ def test_it_is_charged_drawn_entered_and_replayed(sqlite_place: Place, outside: 
         grant.draw(outside(Counted(EXACT).handle, NOISE), key="again")
 
 
-def test_its_loss_is_recomputed_and_its_values_are_handed_out_by_the_checker(outside: Any) -> None:
+def test_its_loss_is_recomputed_and_its_values_are_handed_out_by_the_checker(outside: Any):
     """By the independent code, rho = 1/50 of four cells that move together; another event is refused."""
     query = outside(Counted(EXACT).handle, NOISE)
     event, values = query.event(Relation("add_remove", 1)), np.arange(4)
@@ -271,7 +269,7 @@ def long_event(module: Any, ledger: Any) -> Any:
 
 def test_an_event_of_its_own_is_inside_the_rules_of_the_journal(
     sqlite_place: Place, outside: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Charged at its own curve, written, read back, and found sound; one that no grant draws is found."""
     module = sys.modules[outside.__module__]
     ledger = ledger_with_account(sqlite_place, RenyiCalculus(Fraction(12)))
@@ -286,7 +284,7 @@ def test_an_event_of_its_own_is_inside_the_rules_of_the_journal(
 
 def test_without_the_package_its_entries_are_found(
     sqlite_place: Place, outside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """What was charged and drawn cannot be read then."""
     ledger = ledger_with_account(sqlite_place, RenyiCalculus(Fraction(12)))
     event = long_event(sys.modules[outside.__module__], ledger)
@@ -297,7 +295,7 @@ def test_without_the_package_its_entries_are_found(
         recompute([event.to_json()], "1e-9", {"kind": "renyi", "order": "12"})
 
 
-def test_the_loss_of_its_own_event_is_recomputed_by_the_packages_form(outside: Any) -> None:
+def test_the_loss_of_its_own_event_is_recomputed_by_the_packages_form(outside: Any):
     """The accounting's curve and the form's agree; a record with another field is refused."""
     event = sys.modules[outside.__module__].EvenGaussian(Fraction(100), 1, 4)
     found = recompute([event.to_json()], "1e-9", {"kind": "renyi", "order": "12"})
@@ -310,7 +308,7 @@ def test_the_loss_of_its_own_event_is_recomputed_by_the_packages_form(outside: A
 
 def test_a_kind_that_is_none_or_takes_anothers_name_is_refused(
     tmp_path: Path, outside: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(outside, "kind", "marginal")
     with pytest.raises(TypeError, match="there is a kind of query 'marginal' already"):
         kinds.query_kinds()

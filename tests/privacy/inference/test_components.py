@@ -1,7 +1,5 @@
 """Sums over cells and regressions from noisy marginals, and one interval from copies: rightly uncertain."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from math import inf, sqrt
 
@@ -39,7 +37,7 @@ def components(rng: np.random.Generator | None, total: int | None = None) -> Com
 
 
 @pytest.mark.parametrize("columns", [("a", "b"), ("b", "c"), ("a", "c"), ("a",), ()])
-def test_without_noise_tables_are_exact(columns: tuple[str, ...]) -> None:
+def test_without_noise_tables_are_exact(columns: tuple[str, ...]):
     values, _, unmeasured = components(None).table(columns)
     np.testing.assert_allclose(values, exact(columns) if columns else len(ROWS), atol=1e-9)
     assert unmeasured == ()
@@ -59,7 +57,7 @@ def stacked(function: np.ndarray, columns: tuple[str, ...]) -> tuple[np.ndarray,
 
 
 @pytest.mark.parametrize("columns", [("a", "b"), ("c", "a"), ("b",)])
-def test_value_and_variance_are_those_of_generalised_least_squares(columns: tuple[str, ...]) -> None:
+def test_value_and_variance_are_those_of_generalised_least_squares(columns: tuple[str, ...]):
     """A second derivation: the normal equations over all 60 joint cells, solved by a pseudo-inverse."""
     function = np.random.default_rng(5).normal(size=DOMAIN.sizes(columns))
     design, variances, target = stacked(function, columns)
@@ -82,7 +80,7 @@ def _as_given(rng: np.random.Generator) -> list[tuple[tuple[str, ...], np.ndarra
     ]
 
 
-def test_the_variance_of_a_cell_is_that_of_its_indicator() -> None:
+def test_the_variance_of_a_cell_is_that_of_its_indicator():
     """A table's common variance, by another way: the sum of one cell."""
     given = components(None)
     one = np.zeros((4, 3))
@@ -92,12 +90,12 @@ def test_the_variance_of_a_cell_is_that_of_its_indicator() -> None:
     assert given.estimate(parts).variance == pytest.approx(given.table(("a", "b"))[1], rel=1e-12)
 
 
-def test_a_public_total_has_no_noise() -> None:
+def test_a_public_total_has_no_noise():
     total = components(np.random.default_rng(1), total=len(ROWS)).table(())
     assert (float(total[0]), total[1]) == (len(ROWS), 0.0)
 
 
-def test_what_no_marginal_tells_comes_of_the_model_and_is_named() -> None:
+def test_what_no_marginal_tells_comes_of_the_model_and_is_named():
     """The pair a × c without a measurement; its columns are measured, so that they alone have a variance."""
     measured = [Measured(("a", "b"), exact(("a", "b")), 4.0), Measured(("c",), exact(("c",)), 1.0)]
     asked: list[tuple[str, ...]] = []
@@ -114,7 +112,7 @@ def test_what_no_marginal_tells_comes_of_the_model_and_is_named() -> None:
         assert given.table(pair)[2] == ()
 
 
-def test_nothing_measured_and_no_total_is_refused() -> None:
+def test_nothing_measured_and_no_total_is_refused():
     with pytest.raises(ValueError, match="no marginal was measured"):
         Components(DOMAIN, [], total=None, model=no_model)
 
@@ -122,7 +120,7 @@ def test_nothing_measured_and_no_total_is_refused() -> None:
 TABLE = {"target": "table", "level": 0.95, "rows_ratio": 1.0}
 
 
-def test_the_rule_by_hand() -> None:
+def test_the_rule_by_hand():
     """Two copies: B = 2, q̄ - q_0 = 1, ū = 4; T = 3 + 12 + 1, and 4 more for a population of the same size."""
     found = combined(10.0, [10.0, 12.0], [3.0, 5.0], **TABLE)  # type: ignore[arg-type]
     assert (found.estimate, found.degrees_of_freedom) == (9.0, 1)
@@ -135,7 +133,7 @@ def test_the_rule_by_hand() -> None:
 
 
 @pytest.mark.stat
-def test_intervals_hold_where_noise_sampling_and_bias_are_known() -> None:
+def test_intervals_hold_where_noise_sampling_and_bias_are_known():
     """2,000 drawings by a fixed seed: noise 1, sampling 0.5, and a bias of 2 that fitting makes each time. Rubin's
     rules and the interval of one table miss the truth, as they must."""
     rng, ours, rubin, single = np.random.default_rng(2), 0, 0, 0
@@ -163,7 +161,7 @@ def test_intervals_hold_where_noise_sampling_and_bias_are_known() -> None:
         ({"within": [1.0, -1.0]}, "no finite number"),
     ],
 )
-def test_what_has_no_interval_is_refused(changes: dict[str, object], found: str) -> None:
+def test_what_has_no_interval_is_refused(changes: dict[str, object], found: str):
     terms: dict[str, object] = {"first": 1.0, "copies": [1.0, 2.0], "within": [1.0, 1.0], **TABLE, **changes}
     with pytest.raises(Refused) as refused:
         combined(**terms)  # type: ignore[arg-type]
@@ -215,7 +213,7 @@ def noisy(seed: int | None, scale: float = 1.0) -> Components:
     return Components(DOMAIN, measured, total=None, model=lambda clique: np.zeros(DOMAIN.sizes(clique)))
 
 
-def test_without_noise_it_is_the_regression_of_the_rows() -> None:
+def test_without_noise_it_is_the_regression_of_the_rows():
     """Coefficients and classical variances, by numpy's least squares on the rows themselves."""
     found = least_squares(noisy(None), number("c"), [number("a"), LABEL])
     assert [each.name for each in found] == [INTERCEPT, "a", "b[2]"]
@@ -228,7 +226,7 @@ def test_without_noise_it_is_the_regression_of_the_rows() -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_intervals_hold_the_rows_own_coefficients_at_their_level() -> None:
+def test_intervals_hold_the_rows_own_coefficients_at_their_level():
     """400 drawings by fixed seeds, so that nothing is left to chance: 95 % intervals of three coefficients. The share
     that holds has a standard error of 0.011; the wrong case, an interval from noise 30 % smaller, has 83 %."""
     held, short = np.zeros(3), np.zeros(3)
@@ -247,13 +245,13 @@ def test_intervals_hold_the_rows_own_coefficients_at_their_level() -> None:
     assert (short / 400 < 0.92).all()
 
 
-def test_a_population_has_wider_intervals_by_the_classical_variance() -> None:
+def test_a_population_has_wider_intervals_by_the_classical_variance():
     (_, slope, _) = least_squares(noisy(3), number("c"), [number("a"), LABEL])
     table, population = (slope.standard_error(population=each) for each in (False, True))
     assert population**2 - table**2 == pytest.approx(slope.sampling_variance)
 
 
-def test_terms_that_say_the_same_and_noise_that_drowns_them_are_refused() -> None:
+def test_terms_that_say_the_same_and_noise_that_drowns_them_are_refused():
     """No interval is honest where the noise may have made the difference between two terms."""
     twin = Term("again", "a", 2.0 * number("a").scores)
     with pytest.raises(NoiseTooLarge):
@@ -264,7 +262,7 @@ def test_terms_that_say_the_same_and_noise_that_drowns_them_are_refused() -> Non
         least_squares(noisy(1), number("c"), [Term("none", "a", np.zeros(4))])
 
 
-def test_each_coefficient_names_what_it_rests_on() -> None:
+def test_each_coefficient_names_what_it_rests_on():
     """With a × b unmeasured, a coefficient of b alone needs no such pair; with a beside it both do."""
     measured = [Measured(pair, exact_of(pair), 1.0) for pair in (("a", "c"), ("b", "c"))]
     given = Components(DOMAIN, measured, total=None, model=lambda clique: np.ones(DOMAIN.sizes(clique)))
@@ -276,7 +274,7 @@ def test_each_coefficient_names_what_it_rests_on() -> None:
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99, 0.999])
 @pytest.mark.parametrize("draws", [1, 2, 5, 40])
-def test_intervals_of_laplace_noise_hold_as_often_as_they_say(level: float, draws: int) -> None:
+def test_intervals_of_laplace_noise_hold_as_often_as_they_say(level: float, draws: int):
     """Sums of a few equal Laplace draws: 400,000 with a fixed seed, four standard errors. Normal ones fall short."""
     noise = np.random.default_rng(1).laplace(size=(400_000, draws)).sum(axis=1) / np.sqrt(2 * draws)
     room = 4 * np.sqrt(level * (1 - level) / len(noise))

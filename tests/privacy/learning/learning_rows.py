@@ -1,7 +1,5 @@
 """Small layouts, rows and statistics for the tests of learning."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

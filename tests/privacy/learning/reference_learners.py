@@ -1,7 +1,5 @@
 """What the tests of trainings share: small layouts, rows, learners, and a per-row reference in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -151,7 +149,6 @@ def losses_of(
 def ghost(
     learner: Learner, layout: RowLayout, rows: torch.Tensor, parameters: torch.Tensor, bound: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The clipped sum and the scales, by the way that is used."""
     tape, total = Tape(), torch.zeros_like(parameters)
     scales = add_clipped_sum(losses_of(learner, layout, rows, parameters, tape), tape, bound=bound, total=total)
     return total, scales

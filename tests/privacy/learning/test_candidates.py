@@ -1,7 +1,5 @@
 """Votes for the nearest of public candidates: exact however they are counted, and moved no more than is said."""
 
-from __future__ import annotations
-
 import tracemalloc
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -60,7 +58,7 @@ def distance(one: list[int], other: list[int], layout: RowLayout) -> int:
     count=some.integers(1, 40),
     label=some.sampled_from([None, "label"]),
 )
-def test_each_row_votes_for_the_first_of_the_nearest(seed: int, rows: int, count: int, label: str | None) -> None:
+def test_each_row_votes_for_the_first_of_the_nearest(seed: int, rows: int, count: int, label: str | None):
     """Against a count row by row; candidates repeat, so that ties are many, and some labels have no candidate."""
     codes = random_rows(rows, seed)
     candidates = Candidates(LAYOUT.names, random_rows(count, seed + 1).astype(np.int64) // 3, label)
@@ -69,7 +67,7 @@ def test_each_row_votes_for_the_first_of_the_nearest(seed: int, rows: int, count
     assert votes.sum() == rows
 
 
-def test_blocks_and_kinds_of_floats_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_kinds_of_floats_do_not_matter(monkeypatch: pytest.MonkeyPatch):
     """Rows in one block, in blocks of a few, and in float64: the same votes, to the last one."""
     codes, wide = random_rows(5000), Candidates(LAYOUT.names, random_rows(300, 2).astype(np.int64), "label")
     votes = wide.votes(codes, LAYOUT)
@@ -82,7 +80,7 @@ def test_blocks_and_kinds_of_floats_do_not_matter(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.long
-def test_memory_does_not_grow_with_the_rows() -> None:
+def test_memory_does_not_grow_with_the_rows():
     """Ten times the rows take no more at once than blocks do: 50 MB, where all distances would take 800 MB."""
     candidates = Candidates(LAYOUT.names, random_rows(1000, 2).astype(np.int64), "label")
     codes, peaks = random_rows(200_000), []
@@ -95,7 +93,7 @@ def test_memory_does_not_grow_with_the_rows() -> None:
     assert peaks[1] < 50 * 2**20
 
 
-def test_many_columns_are_counted_in_float64_and_exactly() -> None:
+def test_many_columns_are_counted_in_float64_and_exactly():
     """200 numbers are too long for float32: 2 · 200 · 2^16 is above 2^24. Votes are those of whole numbers."""
     levels = np.linspace(0, 1, 256)[:, None]
     layout = RowLayout(tuple(ColumnLayout(f"x{place}", "number", levels) for place in range(200)))
@@ -108,7 +106,7 @@ def test_many_columns_are_counted_in_float64_and_exactly() -> None:
 
 @pytest.mark.parametrize("rows_per_unit", [1, 2])
 @pytest.mark.parametrize("label", [None, "kind"])
-def test_no_neighbour_moves_votes_further_than_the_event_says(label: str | None, rows_per_unit: int) -> None:
+def test_no_neighbour_moves_votes_further_than_the_event_says(label: str | None, rows_per_unit: int):
     """Every table of up to three rows, and every neighbour of it, by all candidates of three lists. L1 and squared L2
     of the largest move are those of the event's moves, exactly: reached, and never passed."""
     every = np.array(list(product(range(3), range(2))))
@@ -150,12 +148,12 @@ def test_no_neighbour_moves_votes_further_than_the_event_says(label: str | None,
 )
 def test_candidates_of_other_rows_are_refused(
     columns: tuple[str, ...], codes: list[list[int]], label: str | None, found: str
-) -> None:
+):
     with pytest.raises(ValueError, match=found):
         Candidates(columns, np.array(codes, dtype=np.int64), label).check(LAYOUT)
 
 
-def test_pictures_are_refused() -> None:
+def test_pictures_are_refused():
     layout = RowLayout((ColumnLayout("picture", "array", np.linspace(0, 1, 4)[:, None], 9),))
     with pytest.raises(ValueError, match="several codes a row"):
         Candidates(("picture",), np.zeros((1, 1), dtype=np.int64), None).check(layout)
@@ -173,12 +171,12 @@ def test_pictures_are_refused() -> None:
 )
 def test_candidates_have_rows_columns_and_their_label(
     columns: tuple[str, ...], shape: tuple[int, int], label: str | None
-) -> None:
+):
     with pytest.raises(ValueError, match=r"candidates must|the label"):
         Candidates(columns, np.zeros(shape, dtype=np.int64), label)
 
 
-def test_the_digest_tells_columns_label_and_codes_apart() -> None:
+def test_the_digest_tells_columns_label_and_codes_apart():
     codes = np.arange(6, dtype=np.int64).reshape(3, 2)
     made = [
         Candidates(("a", "b"), codes, None),

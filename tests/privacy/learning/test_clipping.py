@@ -1,7 +1,5 @@
 """DP-SGD: its plan, one value that sampling, clipping, noise and event come from, and its clipping."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
@@ -55,7 +53,7 @@ def some_rows(rows: int = ROWS, seed: int = 0) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("share", [0.1, 0.5, 10.0])
-def test_the_clipped_sum_is_that_of_the_rows_own_gradients(name: str, share: float) -> None:
+def test_the_clipped_sum_is_that_of_the_rows_own_gradients(name: str, share: float):
     """Relative to the bound, sums agree to 1e-6 and scales to 1e-5, with few, half and none of the rows clipped."""
     learner, rows = LEARNERS[name], some_rows()
     parameters = some_parameters(learner)
@@ -71,7 +69,7 @@ def test_the_clipped_sum_is_that_of_the_rows_own_gradients(name: str, share: flo
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_each_rows_clipped_gradient_is_within_the_bound(name: str) -> None:
+def test_each_rows_clipped_gradient_is_within_the_bound(name: str):
     """One row at a time, at a bound below every norm: the sum's norm is the bound, never above it."""
     learner, rows = LEARNERS[name], some_rows()
     parameters = some_parameters(learner, scale=1.0)
@@ -81,7 +79,7 @@ def test_each_rows_clipped_gradient_is_within_the_bound(name: str) -> None:
         assert 0.999e-3 < norm <= 1e-3 * (1 + 1e-6)
 
 
-def test_positions_that_cancel_leave_no_row_unclipped() -> None:
+def test_positions_that_cancel_leave_no_row_unclipped():
     """A norm far below its terms but above the bound; the wrong case is the norm in float32, which is too low."""
     layer, random = Linear(288, 64), torch.Generator().manual_seed(1)
     inputs = torch.rand(8, 1, 288, generator=random) + 1e-4 * torch.randn(8, 49, 288, generator=random)
@@ -113,7 +111,7 @@ def with_and_without_the_last(learner: Learner, rows: torch.Tensor) -> tuple[tor
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("value", [0.5, 1e6, 1e30])
-def test_adding_a_row_moves_the_sum_by_at_most_the_bound(name: str, value: float) -> None:
+def test_adding_a_row_moves_the_sum_by_at_most_the_bound(name: str, value: float):
     """Also where the row's values are extreme, 10^30 in every entry."""
     rows = torch.cat([some_rows(), torch.full((1, LAYOUT.width), value)])
     after, before, _ = with_and_without_the_last(LEARNERS[name], rows)
@@ -124,7 +122,7 @@ def test_adding_a_row_moves_the_sum_by_at_most_the_bound(name: str, value: float
 @pytest.mark.long
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("name", ["classifier", "p3gm", "sampling"])
-def test_a_row_without_a_finite_gradient_is_left_out(name: str, value: float) -> None:
+def test_a_row_without_a_finite_gradient_is_left_out(name: str, value: float):
     """Its part of the sum is 0, and the others' parts are what they are without it."""
     rows = torch.cat([some_rows(), torch.full((1, LAYOUT.width), value)])
     after, before, scale = with_and_without_the_last(LEARNERS[name], rows)
@@ -133,7 +131,7 @@ def test_a_row_without_a_finite_gradient_is_left_out(name: str, value: float) ->
     assert float(after.norm()) > 0.1
 
 
-def test_a_row_of_a_cluster_moves_its_members_block_alone() -> None:
+def test_a_row_of_a_cluster_moves_its_members_block_alone():
     """Each member's block is the member's own clipped sum over its rows; a row more moves one block, by the bound."""
     learner, rows = clustered(), mixed_codes(30)
     start = initial_state(learner)
@@ -155,7 +153,7 @@ def test_a_row_of_a_cluster_moves_its_members_block_alone() -> None:
     assert moved[nearest[29]] == pytest.approx(0.5, rel=1e-4)
 
 
-def test_pieces_of_a_sample_add_up_to_its_sum() -> None:
+def test_pieces_of_a_sample_add_up_to_its_sum():
     """Two tapes into one total are one tape: memory, not privacy."""
     learner, rows = classifier(), some_rows(20)
     parameters = some_parameters(learner)
@@ -168,7 +166,7 @@ def test_pieces_of_a_sample_add_up_to_its_sum() -> None:
     torch.testing.assert_close(total, whole, rtol=1e-5, atol=1e-6)
 
 
-def test_a_loss_that_mixes_rows_would_be_seen() -> None:
+def test_a_loss_that_mixes_rows_would_be_seen():
     """The wrong case: divide by the batch's largest loss, and the reference no longer agrees."""
     learner, rows = p3gm(), some_rows()
     parameters = some_parameters(learner)
@@ -179,7 +177,7 @@ def test_a_loss_that_mixes_rows_would_be_seen() -> None:
     assert np.linalg.norm(total.numpy() - each.sum(0)) > 1e-2 * np.linalg.norm(each.sum(0))
 
 
-def test_a_networks_kept_layers_are_all_that_have_parameters() -> None:
+def test_a_networks_kept_layers_are_all_that_have_parameters():
     learner, tape = classifier(), Tape()
     losses_of(learner, LAYOUT, some_rows(), some_parameters(learner), tape)
     assert [slot.place for slot in tape.slots] == [0, 2, 4]
@@ -191,14 +189,14 @@ DELTA = Fraction(1, 10**5)
 SMALL = TrainingPlan(Fraction(1, 20), Fraction(10), 40, Fraction(1), Fraction(3, 2), 10, 2)
 
 
-def test_a_plan_is_charged_for_every_interval_and_its_reserve() -> None:
+def test_a_plan_is_charged_for_every_interval_and_its_reserve():
     assert SMALL.events == (PoissonSampledGaussian(Fraction(3, 2), Fraction(1, 20), 10),) * 6
     assert (SMALL.checkpoints, SMALL.standard_deviation) == (4, Fraction(3, 2))
     with pytest.raises(FrozenInstanceError):
         SMALL.steps = 50  # type: ignore[misc]
 
 
-def test_a_schedule_takes_its_probability_from_the_declared_rows() -> None:
+def test_a_schedule_takes_its_probability_from_the_declared_rows():
     assert (MNIST.sampling_probability, MNIST.steps, MNIST.checkpoint_every) == (Fraction(1, 200), 2000, 200)
     uneven = Schedule(1_000, 30, Fraction(3), checkpoints=7, reserve=0)
     assert uneven.steps % uneven.checkpoint_every == 0
@@ -225,19 +223,19 @@ def test_a_schedule_takes_its_probability_from_the_declared_rows() -> None:
         {"reserve": -1},
     ],
 )
-def test_a_plan_that_says_nothing_exact_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_plan_that_says_nothing_exact_is_refused(wrong: dict[str, Any]):
     with pytest.raises((CannotTrain, AmountRefused)):
         replace(SMALL, **wrong)
 
 
-def test_a_batch_larger_than_the_declared_rows_is_refused_with_what_to_do() -> None:
+def test_a_batch_larger_than_the_declared_rows_is_refused_with_what_to_do():
     with pytest.raises(CannotTrain, match=r"batch is 301; allowed: at most the declared number of rows, 300; do: "):
         Schedule(300, 301, Fraction(1), checkpoints=1, reserve=0)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(8)])
-def test_the_calibrated_multiplier_is_the_least_that_fits(epsilon: Fraction) -> None:
+def test_the_calibrated_multiplier_is_the_least_that_fits(epsilon: Fraction):
     """Its events cost at most epsilon at their best order, one step of the grid less costs more, and PLD less."""
     multiplier = calibrated_multiplier(MNIST, epsilon=epsilon, delta=DELTA)
     plan = MNIST.plan(noise_multiplier=multiplier, clipping_norm=Fraction(1))
@@ -250,7 +248,7 @@ def test_the_calibrated_multiplier_is_the_least_that_fits(epsilon: Fraction) -> 
     assert composed < spent
 
 
-def test_what_stands_beside_the_training_is_paid_for() -> None:
+def test_what_stands_beside_the_training_is_paid_for():
     beside = (ZeroConcentrated(Fraction(1, 200)),)
     alone = calibrated_multiplier(MNIST, epsilon=1, delta=DELTA)
     together = calibrated_multiplier(MNIST, epsilon=1, delta=DELTA, beside=beside)
@@ -259,12 +257,12 @@ def test_what_stands_beside_the_training_is_paid_for() -> None:
     assert best_epsilon([*plan.events, *beside], DELTA)[0] <= 1
 
 
-def test_an_epsilon_that_no_noise_reaches_is_refused_with_one_that_would_do() -> None:
+def test_an_epsilon_that_no_noise_reaches_is_refused_with_one_that_would_do():
     with pytest.raises(CannotTrain, match="do: an epsilon of at least"):
         calibrated_multiplier(MNIST, epsilon=Fraction(1, 10**6), delta=DELTA)
 
 
-def test_noise_that_drowns_everything_is_refused_with_what_would_do() -> None:
+def test_noise_that_drowns_everything_is_refused_with_what_would_do():
     plan = replace(SMALL, noise_multiplier=Fraction(20))
     assert signal_to_noise(plan, 10_000) == pytest.approx(math.sqrt(40) * 10 / (20 * 100))
     with pytest.raises(CannotTrain, match=r"an epsilon of about 9\.5, a batch of about 95 rows"):
@@ -272,7 +270,7 @@ def test_noise_that_drowns_everything_is_refused_with_what_would_do() -> None:
     assert checked_useful(plan, 100, epsilon=1) is plan
 
 
-def test_no_batch_of_more_than_the_declared_rows_is_advised() -> None:
+def test_no_batch_of_more_than_the_declared_rows_is_advised():
     """It would be refused in turn: a plan of 3 rows named a batch of 148."""
     plan = replace(SMALL, noise_multiplier=Fraction(20), sampling_probability=Fraction(1, 4))
     with pytest.raises(CannotTrain, match=r"an epsilon of about 9\.5, many more rows, or a smaller network"):
@@ -281,7 +279,7 @@ def test_no_batch_of_more_than_the_declared_rows_is_advised() -> None:
 
 @pytest.mark.parametrize("multiplier", [Fraction(1, 2), Fraction(2), Fraction(60)])
 @pytest.mark.parametrize("beside", [(), (Gaussian(Fraction(9)), Pure(Fraction(1, 10)))])
-def test_the_orders_that_are_passed_over_cost_more(multiplier: Fraction, beside: tuple[PrivacyEvent, ...]) -> None:
+def test_the_orders_that_are_passed_over_cost_more(multiplier: Fraction, beside: tuple[PrivacyEvent, ...]):
     """The best order and whether any fits are what a search of all of them finds."""
     costs = calibration._Costs(
         (PoissonSampledGaussian(multiplier, Fraction(1, 50), 300), *beside), Fraction(1, 10**9)

@@ -1,7 +1,5 @@
 """The three approaches' network: gradients against torch, and ranges against every corner and many rows."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -30,7 +28,7 @@ def made_up(rows: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     return rng.random((rows, WIDTHS[0])), np.eye(WIDTHS[-1])[rng.integers(0, WIDTHS[-1], rows)]
 
 
-def test_summed_changes_are_the_gradient_of_the_cross_entropy() -> None:
+def test_summed_changes_are_the_gradient_of_the_cross_entropy():
     """Another implementation, automatic differentiation, of equations 2 to 4, 16 to 19."""
     vector, (rows, targets) = network(3), made_up(20)
     parameters = torch.tensor(vector, requires_grad=True)
@@ -47,7 +45,7 @@ def test_summed_changes_are_the_gradient_of_the_cross_entropy() -> None:
     assert np.allclose(_forward(as_layers(vector, WIDTHS), rows)[-1], torch.softmax(values, 1).detach().numpy())
 
 
-def test_no_row_leaves_the_ranges() -> None:
+def test_no_row_leaves_the_ranges():
     """Equations 20 to 26, on 40 networks: every corner of [0, 1]^5 and 200 rows inside, with every target."""
     corners = np.array(list(itertools.product([0.0, 1.0], repeat=WIDTHS[0])))
     inside, _ = made_up(200)
@@ -63,7 +61,7 @@ def test_no_row_leaves_the_ranges() -> None:
                 assert (delta <= high + 1e-9).all()
 
 
-def test_equation_21_as_printed_would_let_a_range_turn_round() -> None:
+def test_equation_21_as_printed_would_let_a_range_turn_round():
     """A layer whose largest input is negative gives 0: with max x in its place the next range is upside down."""
     layers = as_layers(np.zeros(count_of(WIDTHS)), WIDTHS)
     layers[0][1][:] = -1.0
@@ -75,7 +73,7 @@ def test_equation_21_as_printed_would_let_a_range_turn_round() -> None:
     assert (high[2][0] >= low[2][0]).all()
 
 
-def test_training_learns_and_begins_where_its_seed_says() -> None:
+def test_training_learns_and_begins_where_its_seed_says():
     rng = np.random.default_rng(4)
     rows = rng.random((600, 5))
     targets = np.eye(2)[(rows[:, 0] + rows[:, 1] > 1).astype(int)]

@@ -1,7 +1,5 @@
 """Losses against other derivations, networks against what they refuse, optimizers against torch's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +36,7 @@ def divergence(learner: LatentModel, mean: Any, log_variance: Any) -> Tensor:
     return loss._divergence(torch.tensor(mean), None if log_variance is None else torch.tensor(log_variance))
 
 
-def test_the_divergence_from_one_component_is_that_of_two_gaussians() -> None:
+def test_the_divergence_from_one_component_is_that_of_two_gaussians():
     """With one component the bound is the divergence itself: mean of the log ratio over 400,000 draws, to 1 %."""
     factor = np.array([[0.8, 0.0], [0.3, 0.6]])
     prior = GaussianMixture(np.ones(1), np.array([[0.5, -0.2]]), factor[None])
@@ -50,7 +48,7 @@ def test_the_divergence_from_one_component_is_that_of_two_gaussians() -> None:
     assert found == pytest.approx(float(ratio.mean()), rel=1e-2)
 
 
-def test_the_divergence_from_a_mixture_is_equation_six() -> None:
+def test_the_divergence_from_a_mixture_is_equation_six():
     """-log sum of weight exp(-KL) over components, each KL in closed form with full covariances."""
     prior, mean, log_variance = mixture(), np.array([0.3, -0.5]), np.array([-1.0, 0.2])
     each = []
@@ -65,7 +63,7 @@ def test_the_divergence_from_a_mixture_is_equation_six() -> None:
     assert float(found) == pytest.approx(float(wanted), rel=1e-5)
 
 
-def test_the_divergence_from_the_standard_normal_is_the_autoencoders() -> None:
+def test_the_divergence_from_the_standard_normal_is_the_autoencoders():
     mean, log_variance = np.array([[0.3, -0.5]], "f4"), np.array([[-1.0, 0.2]], "f4")
     wanted = 0.5 * (np.exp(log_variance) + mean**2 - 1 - log_variance).sum()
     standard = GaussianMixture(np.ones(1), np.zeros((1, 2)), np.eye(2)[None])
@@ -77,7 +75,7 @@ def outputs_loss(learner: LatentModel, outputs: Tensor, rows: Tensor) -> Tensor:
     return LatentLoss(learner, LAYOUT, CPU)._reconstruction(outputs[:, None], rows[:, None])[:, 0]
 
 
-def test_reconstruction_adds_up_the_heads_and_a_missing_number_costs_only_its_flag() -> None:
+def test_reconstruction_adds_up_the_heads_and_a_missing_number_costs_only_its_flag():
     """Against sums written out: number 0, flag 1, choice 2..5, pixels 5..21."""
     outputs = torch.randn(5, 21, generator=torch.Generator().manual_seed(1))
     rows = ROWS.clone()
@@ -99,7 +97,7 @@ def test_reconstruction_adds_up_the_heads_and_a_missing_number_costs_only_its_fl
     torch.testing.assert_close(found.double(), gaussian.double(), rtol=1e-5, atol=1e-5)
 
 
-def test_an_autoencoder_trains_its_decoder_alone() -> None:
+def test_an_autoencoder_trains_its_decoder_alone():
     """Its divergence is a constant, its latent vector is the projection: no randomness in the loss."""
     learner = autoencoder()
     assert [name for name, _ in learner.parts] == ["decoder"]
@@ -126,7 +124,7 @@ def test_an_autoencoder_trains_its_decoder_alone() -> None:
     ],
 )
 @pytest.mark.parametrize("stop", [None, 3])
-def test_steps_are_those_of_torch_also_after_a_checkpoint(optimizer: Any, reference: Any, stop: int | None) -> None:
+def test_steps_are_those_of_torch_also_after_a_checkpoint(optimizer: Any, reference: Any, stop: int | None):
     """Six steps in one go, or three, a checkpoint, and three more."""
     learner = classifier(optimizer=optimizer, averaging=0.5)
     state = initial_state(learner)
@@ -161,7 +159,7 @@ def test_steps_are_those_of_torch_also_after_a_checkpoint(optimizer: Any, refere
         ((2**20,), (Linear(2**20, 2**20),)),
     ],
 )
-def test_networks_that_do_not_fit_together_are_refused(inputs: Any, layers: Any) -> None:
+def test_networks_that_do_not_fit_together_are_refused(inputs: Any, layers: Any):
     with pytest.raises(CannotTrain):
         Network(inputs, layers)
 
@@ -192,15 +190,13 @@ def test_networks_that_do_not_fit_together_are_refused(inputs: Any, layers: Any)
         (clustered, {"members": (autoencoder(), autoencoder(), autoencoder(latent=3))}),
     ],
 )
-def test_a_latent_or_clustered_model_that_does_not_fit_its_rows_is_refused(
-    make: Any, changed: dict[str, Any]
-) -> None:
+def test_a_latent_or_clustered_model_that_does_not_fit_its_rows_is_refused(make: Any, changed: dict[str, Any]):
     make().check(LAYOUT)
     with pytest.raises(CannotTrain):
         make(**changed).check(LAYOUT)
 
 
-def test_arrays_that_are_no_prior_and_constants_out_of_range_are_refused() -> None:
+def test_arrays_that_are_no_prior_and_constants_out_of_range_are_refused():
     good = mixture()
     for changed in (
         {"weights": np.array([0.5, 0.6, -0.1])},
@@ -220,7 +216,7 @@ def test_arrays_that_are_no_prior_and_constants_out_of_range_are_refused() -> No
             Sgd(**{"learning_rate": 0.1, **wrong})  # type: ignore[arg-type]
 
 
-def test_a_learners_digest_tells_arrays_and_numbers_apart() -> None:
+def test_a_learners_digest_tells_arrays_and_numbers_apart():
     known = {
         learner_digest(each) for each in (p3gm(), p3gm(seed=3), p3gm(prior=None), vae(), classifier(), clustered())
     }
@@ -230,7 +226,7 @@ def test_a_learners_digest_tells_arrays_and_numbers_apart() -> None:
 
 
 @pytest.mark.parametrize("backend", ["cuda", "mkldnn"])
-def test_products_in_fewer_bits_than_float32_are_refused(backend: str) -> None:
+def test_products_in_fewer_bits_than_float32_are_refused(backend: str):
     """Norms and sums would be off by 2^-8 or 2^-11 of the bound, where C / 1024 is the room that there is."""
     matmul = getattr(torch.backends, backend).matmul
     Execution("cpu").chosen_device()

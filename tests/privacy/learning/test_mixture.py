@@ -1,7 +1,5 @@
 """Principal axes, mixtures, classes and clusters: what noiseless statistics give, and what noise leaves of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 
@@ -95,7 +93,7 @@ def starting(covariance: Covariance, components: int = 3, labels: int = 0) -> Mi
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_without_noise_it_is_the_mixture_that_scikit_learn_fits(covariance: Covariance) -> None:
+def test_without_noise_it_is_the_mixture_that_scikit_learn_fits(covariance: Covariance):
     """From the same beginning, the same rounds: weights, means and covariances agree to the lattice's coarseness."""
     codes, ball, begin = clouds(), plane(), starting(covariance)
     points = ball.vectors(codes, PLANE) * ball.unit
@@ -118,7 +116,7 @@ def test_without_noise_it_is_the_mixture_that_scikit_learn_fits(covariance: Cova
 
 
 @pytest.mark.stat
-def test_at_epsilon_one_the_clouds_are_still_found(grant: Grant) -> None:
+def test_at_epsilon_one_the_clouds_are_still_found(grant: Grant):
     """Ten rounds of rho = 1/200 on n = 20,000 rows: means within 0.05, shares within 0.08. In simulated runs the
     largest error is 0.0044 +- 0.0017, and 0.0032 +- 0.0009: false alarms below 1e-9."""
     ball = plane(9)
@@ -138,7 +136,7 @@ def test_at_epsilon_one_the_clouds_are_still_found(grant: Grant) -> None:
     assert (np.linalg.eigvalsh(made.covariances) >= 1e-3 - 1e-9).all()
 
 
-def test_each_label_gets_its_own_components() -> None:
+def test_each_label_gets_its_own_components():
     """A mixture a label: rows count only for their own label's components, and shares follow the labels."""
     codes, labels = clouds(), LabelCodes("label", 3)
     begin = starting("diagonal", components=2, labels=3)
@@ -154,7 +152,7 @@ def test_each_label_gets_its_own_components() -> None:
         np.testing.assert_allclose(mean, MEANS[label] - 0.5, atol=0.01)
 
 
-def test_what_noise_spoils_is_put_right() -> None:
+def test_what_noise_spoils_is_put_right():
     """Counts below zero or below `least`, means outside the bound, covariances that are none: all end in range."""
     random = np.random.default_rng(3)
     begin = starting("full")
@@ -177,7 +175,7 @@ def test_what_noise_spoils_is_put_right() -> None:
         maximised(MomentBlocks(counts=np.ones(3)), begin, bound=1, floor=0.1, least=1)
 
 
-def test_a_floor_too_low_for_whole_numbers_is_refused_beforehand() -> None:
+def test_a_floor_too_low_for_whole_numbers_is_refused_beforehand():
     """And at the lowest floor that is allowed the sharpest component fits."""
     ball = plane(6)
     least = smallest_floor(ball)
@@ -200,7 +198,7 @@ def test_a_floor_too_low_for_whole_numbers_is_refused_beforehand() -> None:
         )
 
 
-def test_a_fit_is_the_same_every_time() -> None:
+def test_a_fit_is_the_same_every_time():
     """Public beginnings and whole numbers in between: the statistics of all rounds have the same digests."""
     codes, ball, seen = clouds(500), plane(), []
 
@@ -232,7 +230,7 @@ def angle(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @pytest.mark.stat
-def test_principal_axes_are_found_at_small_noise(grant: Grant) -> None:
+def test_principal_axes_are_found_at_small_noise(grant: Grant):
     """n = 4,000 rows of 40 numbers: the axes of numpy's SVD without noise, their space within 0.35 at rho = 1/100.
     `noise_edge` tells the three true moments from the others. In simulated runs the angle is 0.131 +- 0.014, the
     third moment 3.9 +- 0.09 edges and the fourth 0.88 +- 0.055: false alarms below 1e-9."""
@@ -252,7 +250,7 @@ def test_principal_axes_are_found_at_small_noise(grant: Grant) -> None:
     assert (found.moments > 1.5 * edge).tolist() == [True, True, True, False, False, False]
 
 
-def test_axes_are_orthonormal_turned_and_refused_beyond_the_width() -> None:
+def test_axes_are_orthonormal_turned_and_refused_beyond_the_width():
     random = np.random.default_rng(5)
     matrix = random.normal(size=(8, 8))
     made = principal_components(matrix + matrix.T, dimension=8)
@@ -265,7 +263,7 @@ def test_axes_are_orthonormal_turned_and_refused_beyond_the_width() -> None:
             principal_components(squares, dimension=dimension)
 
 
-def test_without_noise_clusters_are_those_of_scikit_learn() -> None:
+def test_without_noise_clusters_are_those_of_scikit_learn():
     """From the same centres, Lloyd's rounds; sizes as assigned."""
     codes, ball = clouds(), plane()
     points = ball.vectors(codes, PLANE) * ball.unit
@@ -277,7 +275,7 @@ def test_without_noise_clusters_are_those_of_scikit_learn() -> None:
 
 
 @pytest.mark.stat
-def test_clusters_at_epsilon_one_half(grant: Grant) -> None:
+def test_clusters_at_epsilon_one_half(grant: Grant):
     """Six rounds of rho = 1/500 on n = 20,000 rows: every centre within 0.06 of a cloud's. In simulated runs the
     largest error is below 0.02, and the sizes' sum is off by 44: false alarms below 1e-9."""
     ball = plane(9)
@@ -289,7 +287,7 @@ def test_clusters_at_epsilon_one_half(grant: Grant) -> None:
     assert made.counts.sum() == pytest.approx(20_000, abs=400)
 
 
-def test_a_plan_needs_no_data() -> None:
+def test_a_plan_needs_no_data():
     """A stand-in with the same bits and parts has the moves of whatever the rounds will measure."""
     ball = plane()
     fitted = Mixture(SHARES, MEANS - 0.5, SPREADS)
@@ -315,7 +313,7 @@ def moments(mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.tensordot(weights, mixture.covariances + away[:, :, None] * away[:, None, :], axes=1)
 
 
-def test_halves_have_together_the_moments_that_the_one_had() -> None:
+def test_halves_have_together_the_moments_that_the_one_had():
     whole = two()
     made = split_mixture(whole, np.array([True, True]), floor=1e-9)
     assert made.owners is not None
@@ -327,7 +325,7 @@ def test_halves_have_together_the_moments_that_the_one_had() -> None:
     assert np.abs(apart / np.linalg.norm(apart)) == pytest.approx([np.sqrt(0.5), np.sqrt(0.5), 0])
 
 
-def test_halves_of_a_normal_are_as_far_apart_as_the_rows_on_either_side() -> None:
+def test_halves_of_a_normal_are_as_far_apart_as_the_rows_on_either_side():
     """200,000 rows along one axis: means and variances of both sides, against the formula; 5 standard errors."""
     rows = 200_000
     drawn = np.abs(np.random.default_rng(2).normal(0, 3, rows))
@@ -338,7 +336,7 @@ def test_halves_of_a_normal_are_as_far_apart_as_the_rows_on_either_side() -> Non
     assert made.covariances[1, 0, 0] == pytest.approx(drawn.var(), abs=6 * error)
 
 
-def test_what_is_not_chosen_stays_and_no_variance_is_below_the_floor() -> None:
+def test_what_is_not_chosen_stays_and_no_variance_is_below_the_floor():
     whole = two()
     made = split_mixture(whole, np.array([False, True]), floor=1e-9)
     assert made.weights == pytest.approx([0.7, 0.15, 0.15])
@@ -348,7 +346,7 @@ def test_what_is_not_chosen_stays_and_no_variance_is_below_the_floor() -> None:
     assert np.linalg.eigvalsh(raised.covariances).min() == pytest.approx(0.8)
 
 
-def test_components_without_owners_or_full_covariances_are_refused() -> None:
+def test_components_without_owners_or_full_covariances_are_refused():
     whole = two()
     for wrong in (
         Mixture(whole.weights, whole.means, whole.covariances, None),

@@ -1,7 +1,5 @@
 """Noise on parameters and on their changes: sensitivity, cost, batches, and what the grant refuses and replays."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -45,7 +43,7 @@ ROWS = random_rows(200)
 
 
 @pytest.mark.parametrize(("scale", "move", "times"), [(Fraction(1, 7), 1, 5), (Fraction(1, 10**6), 65536, 40)])
-def test_a_vector_costs_what_a_list_of_equal_moves_does(scale: Fraction, move: int, times: int) -> None:
+def test_a_vector_costs_what_a_list_of_equal_moves_does(scale: Fraction, move: int, times: int):
     """At every order, in pure loss, and by the auditor's own code."""
     vector, listed = DiscreteLaplaceVector(scale, move, times), DiscreteLaplace(scale, (move,) * times)
     assert pure_loss(vector) == pure_loss(listed) == scale * move * times
@@ -60,7 +58,7 @@ def test_a_vector_costs_what_a_list_of_equal_moves_does(scale: Fraction, move: i
     assert float(pure_loss(halved) or 0) == pytest.approx(float(scale * move * times / 2), rel=1e-6)
 
 
-def test_vectors_that_cannot_be_are_refused() -> None:
+def test_vectors_that_cannot_be_are_refused():
     for changed in ({"move": 0}, {"times": 0}, {"times": True}, {"move": 1.5}, {"inverse_scale": Fraction(0)}):
         with pytest.raises(AmountRefused):
             DiscreteLaplaceVector(**{"inverse_scale": Fraction(1), "move": 1, "times": 1, **changed})  # type: ignore[arg-type]
@@ -68,7 +66,7 @@ def test_vectors_that_cannot_be_are_refused() -> None:
         event_from_json({"kind": "discrete_laplace_vector", "inverse_scale": "1", "move": "1", "times": 1})
 
 
-def test_the_joint_loss_is_at_most_p_epsilon_and_at_most_its_zcdp_composition() -> None:
+def test_the_joint_loss_is_at_most_p_epsilon_and_at_most_its_zcdp_composition():
     """The account is charged the least; for many parameters the second bound is far below the first."""
     delta = Fraction(1, 10**6)
     event = RELEASE.event(NOISE, rows_per_unit=1)
@@ -82,7 +80,7 @@ def test_the_joint_loss_is_at_most_p_epsilon_and_at_most_its_zcdp_composition() 
     assert best_epsilon([many.event(NOISE, rows_per_unit=1)], delta)[0] < 0.2 * many.training.parameters * 0.1
 
 
-def test_the_scale_is_theorem_4_s_and_does_not_depend_on_the_relation() -> None:
+def test_the_scale_is_theorem_4_s_and_does_not_depend_on_the_relation():
     """Scale of a change: range times E / epsilon; k rows of a unit may lie in k batches of an epoch."""
     event = DELTAS.event(NOISE, rows_per_unit=1)
     assert isinstance(event, DiscreteLaplaceVector)
@@ -94,7 +92,7 @@ def test_the_scale_is_theorem_4_s_and_does_not_depend_on_the_relation() -> None:
     assert parameter_epsilon(event, 2, 2, Fraction(0)) == pytest.approx(0.1, rel=1e-9)
 
 
-def test_gaussian_noise_costs_its_rho_over_all_draws() -> None:
+def test_gaussian_noise_costs_its_rho_over_all_draws():
     for made in (RELEASE, DELTAS):
         events = [made.event(GaussianNoise(Fraction(1, 4)), rows_per_unit=2)] * made.draws
         rho = sum(sum(m * m for m in each.moves) / (2 * each.sigma_squared) for each in events)  # type: ignore[union-attr]
@@ -102,7 +100,7 @@ def test_gaussian_noise_costs_its_rho_over_all_draws() -> None:
         assert isinstance(events[0], DiscreteGaussian)
 
 
-def test_a_clamped_number_moves_by_at_most_its_range_whatever_it_was() -> None:
+def test_a_clamped_number_moves_by_at_most_its_range_whatever_it_was():
     """Overflow, no number at all, an empty range: every step is a whole number from 0 to STEPS."""
     values = np.array([-np.inf, np.inf, np.nan, 1e300, -2.0, 0.25, 3.0])
     steps = clamped_steps(values, -np.ones(7), np.ones(7))
@@ -111,7 +109,7 @@ def test_a_clamped_number_moves_by_at_most_its_range_whatever_it_was() -> None:
     assert (nothing == 0).all()
 
 
-def test_two_ranges_move_each_number_by_at_most_its_own_and_change_no_cost() -> None:
+def test_two_ranges_move_each_number_by_at_most_its_own_and_change_no_cost():
     """A step is a share of the number's own range, so the event is the one range's, and the noise the paper's. Second
     derivation: in natural units the scale is (w_max - w_min) / epsilon of a weight, (b_max - b_min) / epsilon of a
     bias, and whatever the rows are a number moves by at most that difference, which costs epsilon."""
@@ -136,7 +134,7 @@ def test_two_ranges_move_each_number_by_at_most_its_own_and_change_no_cost() -> 
         assert of_biases == pytest.approx(0.75 / 0.1, rel=1e-9)
 
 
-def test_the_change_of_a_bias_stays_within_its_own_limit() -> None:
+def test_the_change_of_a_bias_stays_within_its_own_limit():
     """Next to no noise and a step of 1 / batch: a weight may move by the limit, a bias by its own only."""
     steep = replace(DELTAS, training=replace(DELTAS.training, learning_rate=40.0, regulariser=0.0), bias_limit=0.125)
     event = steep.event(LaplaceNoise(Fraction(1000)), rows_per_unit=1)
@@ -148,7 +146,7 @@ def test_the_change_of_a_bias_stays_within_its_own_limit() -> None:
     assert max(weights.max() for weights, _ in moved) > 0.5
 
 
-def test_batches_of_an_epoch_are_disjoint_and_a_row_more_changes_no_other_row_s() -> None:
+def test_batches_of_an_epoch_are_disjoint_and_a_row_more_changes_no_other_row_s():
     """Each row's batch is drawn for it alone: with the same bytes the rows before it stay where they were."""
     some = assigned(199, 5, SampledNoise(SeededBytes(3)))
     assert (assigned(200, 5, SampledNoise(SeededBytes(3)))[:199] == some).all()
@@ -156,7 +154,7 @@ def test_batches_of_an_epoch_are_disjoint_and_a_row_more_changes_no_other_row_s(
     assert some.shape == (199,)
 
 
-def test_a_batch_without_rows_draws_its_noise_too_and_is_divided_by_the_declared_size() -> None:
+def test_a_batch_without_rows_draws_its_noise_too_and_is_divided_by_the_declared_size():
     """Whether a batch has rows shows in nothing but the values: the same bytes are taken."""
     event = DELTAS.event(LaplaceNoise(Fraction(1000)), rows_per_unit=1)
     rows, targets = vectors_of(ROWS, LAYOUT, LABEL)
@@ -173,7 +171,7 @@ def test_a_batch_without_rows_draws_its_noise_too_and_is_divided_by_the_declared
 
 
 @pytest.mark.stat
-def test_the_noise_of_a_parameter_has_the_scale_that_is_charged() -> None:
+def test_the_noise_of_a_parameter_has_the_scale_that_is_charged():
     """n = 200,000 draws; mean size within 6 standard errors of the scale, and not of one 10 % smaller. A discrete
     Laplace of scale s has mean size about s and its size standard deviation about s: false alarm 2e-9."""
     event = RELEASE.event(NOISE, rows_per_unit=1)
@@ -191,7 +189,7 @@ def grant_of(place: Place, made: Any, noise: Any = NOISE, **changed: Any) -> Any
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("made", [RELEASE, DELTAS], ids=["parameters", "changes"])
-def test_the_grant_draws_enters_and_replays(sqlite_place: Place, made: Any, adjacency: Any) -> None:
+def test_the_grant_draws_enters_and_replays(sqlite_place: Place, made: Any, adjacency: Any):
     """The journal holds every draw with its event; a second time the same values come back, and nothing is drawn."""
     ledger, grant = grant_of(sqlite_place, made, adjacency=adjacency)
     told: list[tuple[int, int]] = []
@@ -208,7 +206,7 @@ def test_the_grant_draws_enters_and_replays(sqlite_place: Place, made: Any, adja
         grant.draw(ParameterQuery(private(ROWS), made, NOISE), key="another")
 
 
-def test_another_training_under_the_same_key_is_refused(sqlite_place: Place) -> None:
+def test_another_training_under_the_same_key_is_refused(sqlite_place: Place):
     _, grant = grant_of(sqlite_place, RELEASE)
     grant.draw(ParameterQuery(private(ROWS), RELEASE, NOISE), key="p")
     with pytest.raises(LedgerRefusal):
@@ -228,9 +226,7 @@ class Sneaking(ParameterRelease):
         PLAIN,
     ],
 )
-def test_what_is_no_training_of_these_rows_is_refused_before_anything_is_drawn(
-    sqlite_place: Place, made: Any
-) -> None:
+def test_what_is_no_training_of_these_rows_is_refused_before_anything_is_drawn(sqlite_place: Place, made: Any):
     ledger, grant = grant_of(sqlite_place, RELEASE)
     with pytest.raises((CannotTrain, ValueError)):
         grant.draw(ParameterQuery(private(ROWS), made, NOISE), key="p")
@@ -249,12 +245,12 @@ def test_what_is_no_training_of_these_rows_is_refused_before_anything_is_drawn(
         {"seed": -1},
     ],
 )
-def test_trainings_out_of_range_are_refused(changed: dict[str, Any]) -> None:
+def test_trainings_out_of_range_are_refused(changed: dict[str, Any]):
     with pytest.raises(CannotTrain):
         replace(PLAIN, **changed)
 
 
-def test_ranges_and_checkpoints_that_cannot_be_are_refused() -> None:
+def test_ranges_and_checkpoints_that_cannot_be_are_refused():
     for lowest, highest in ((1.0, 1.0), (float("nan"), 1.0), (-1e9, 1.0)):
         with pytest.raises(CannotTrain):
             ParameterRelease(PLAIN, lowest, highest, -1.0, 1.0)
@@ -265,6 +261,6 @@ def test_ranges_and_checkpoints_that_cannot_be_are_refused() -> None:
             replace(DELTAS, **terms)  # type: ignore[arg-type]
 
 
-def test_the_calculus_of_an_account_prices_a_vector() -> None:
+def test_the_calculus_of_an_account_prices_a_vector():
     event = RELEASE.event(NOISE, rows_per_unit=1)
     assert RenyiCalculus(Fraction(3)).cost([event]) < PureCalculus().cost([event])

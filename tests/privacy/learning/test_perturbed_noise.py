@@ -5,8 +5,6 @@ numbers is the noise. Ranges are wide beside it: fewer than 1 in 200 numbers are
 it changes the mean size by less than a third of a standard error.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -76,7 +74,7 @@ def charged_noise(noise: NDArray[np.int64], event: VectorEvent, times: float = 1
 
 @pytest.mark.stat
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
-def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place, noise: Noise) -> None:
+def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place, noise: Noise):
     """n = 24,003 parameters; false alarm 2 x 8e-11 for size and mean, 1e-9 for lags; noise 10 % off is refused. 10 %
     of the mean size are 15 standard errors of a Laplace distribution's, 20 of a Gaussian's."""
     (drawn,) = granted(sqlite_place, RELEASE, noise).draw(ParameterQuery(private(ROWS), RELEASE, noise), key="p")
@@ -93,7 +91,7 @@ def test_released_parameters_have_the_noise_that_is_charged(sqlite_place: Place,
 
 @pytest.mark.stat
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
-def test_noisy_changes_have_the_noise_that_is_charged(sqlite_place: Place, noise: Noise) -> None:
+def test_noisy_changes_have_the_noise_that_is_charged(sqlite_place: Place, noise: Noise):
     """n = 26,000 changes at least, in two draws of one batch each; false alarms as above. The table has one row, so
     that its change lies inside of its range. Looked at are changes in the middle of a range, and of those that can
     be: the range of a weight behind a node that no row excites is 0."""
@@ -119,7 +117,7 @@ def test_noisy_changes_have_the_noise_that_is_charged(sqlite_place: Place, noise
     assert not np.array_equal(found[0][:1000], found[1][:1000])
 
 
-def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypatch: pytest.MonkeyPatch):
     """Rows are told apart by a number; the step itself is the real one, and it is watched only."""
     layout = RowLayout((ColumnLayout("number", "number", np.linspace(0, 1, 200)[:, None]), LAYOUT.columns[-1]))
     codes = np.stack([np.arange(200), np.arange(200) % 3], axis=1).astype(np.uint8)
@@ -159,7 +157,7 @@ def test_every_row_is_in_one_batch_an_epoch_and_every_batch_draws_noise(monkeypa
 )
 def test_two_tables_are_as_far_apart_as_the_noise_lets_them_be_and_a_twin_s_are_farther(
     name: str, trials: int, between: float
-) -> None:
+):
     """n = 800 trainings of each table (200 of 8 batches each); false alarm 1e-9 for each side, and for the bound. How
     far the attacker's numbers are apart, in standard deviations of one table's: as drawn 0.9, 0.8 and 0.3; with half
     the noise, or the row in every batch, 1.8, 1.55 and 2.2. The mean of n is off by about sqrt(2 / n), so the line
@@ -177,7 +175,7 @@ def apart(there: NDArray[np.float64], not_there: NDArray[np.float64]) -> float:
 
 
 @pytest.mark.parametrize("made", [RELEASE, CHANGES], ids=["parameters", "changes"])
-def test_a_table_without_rows_is_trained_on_like_any_other(made: Any, sqlite_place: Place) -> None:
+def test_a_table_without_rows_is_trained_on_like_any_other(made: Any, sqlite_place: Place):
     """Whether there was a row must not show in a training that fails."""
     noise = NOISES[0]
     drawn = granted(sqlite_place, made, noise).draw(ParameterQuery(private(ROWS[:0]), made, noise), key="p")

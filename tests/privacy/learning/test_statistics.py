@@ -1,7 +1,5 @@
 """Sums over rows: exact in whole numbers, bounded for every neighbour, and what they say they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -67,7 +65,7 @@ def parts_of(statistic: Moments, values: np.ndarray) -> list[np.ndarray]:
 @settings(max_examples=40, deadline=None)
 def test_no_neighbour_moves_a_sum_further_than_its_moves_say(
     name: str, turned: bool, rest: list[Any], mine: list[Any], others: list[Any], bits: int
-) -> None:
+):
     """k rows that come or go, and k rows exchanged for up to k others: in whole numbers, anywhere in the table."""
     statistic = all_statistics(bits, turned=turned)[name]
     k = max(len(mine), len(others))
@@ -82,7 +80,7 @@ def test_no_neighbour_moves_a_sum_further_than_its_moves_say(
 
 @pytest.mark.parametrize("adjacency", BOTH)
 @pytest.mark.parametrize("name", NAMES)
-def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacency) -> None:
+def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacency):
     """The bound is no larger than it must be: some row, or pair of rows, reaches most of it. Responsibilities do not
     come near their worst case on these rows; all others reach 95 % of it."""
     statistic = all_statistics(8)[name]
@@ -96,7 +94,7 @@ def test_some_neighbour_moves_a_sum_nearly_so_far(name: str, adjacency: Adjacenc
     assert least.get(name, 0.5 if "diagonal" in name or name == "variances" else 0.9) <= largest <= 1
 
 
-def test_rows_that_are_not_clipped_move_a_sum_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_not_clipped_move_a_sum_too_far(monkeypatch: pytest.MonkeyPatch):
     """The wrong case: the search for neighbours finds it where vectors leave the ball."""
     monkeypatch.setattr("privacy.learning.embedding.into_ball", lambda vectors, bits: vectors)
     statistic = all_statistics(8)["second moment"]
@@ -104,7 +102,7 @@ def test_rows_that_are_not_clipped_move_a_sum_too_far(monkeypatch: pytest.Monkey
     assert squared(corner) > statistic.moves("add_remove", 1)[0] ** 2
 
 
-def test_moves_follow_from_parts_adjacency_and_rows_of_a_unit() -> None:
+def test_moves_follow_from_parts_adjacency_and_rows_of_a_unit():
     """Three parts: 3 m^2 and 6 m^2; one second moment: 1 and 2; sums without counts may turn round: 4."""
     made = all_statistics(6)
     three, one, alone = made["class moments"], made["second moment"], made["sums alone"]
@@ -120,7 +118,7 @@ def test_moves_follow_from_parts_adjacency_and_rows_of_a_unit() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_total_is_the_sum_over_its_rows_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_total_is_the_sum_over_its_rows_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch):
     """Bit for bit, in any order and any chunks: what a row adds does not depend on the rows beside it."""
     statistic, rows = all_statistics()[name], random_rows(70)
     exact = statistic.total(rows, LAYOUT)
@@ -134,7 +132,7 @@ def test_a_total_is_the_sum_over_its_rows_one_by_one(name: str, monkeypatch: pyt
 
 @given(st.integers(1, 40), st.integers(2, 16), st.integers(0, 2**32 - 1), st.integers(0, 20))
 @settings(max_examples=200, deadline=None)
-def test_vectors_end_in_the_ball_and_stay_where_they_were_inside(width: int, bits: int, seed: int, size: int) -> None:
+def test_vectors_end_in_the_ball_and_stay_where_they_were_inside(width: int, bits: int, seed: int, size: int):
     """In exact arithmetic; those outside are shortened towards the origin by little more than they must be."""
     random = np.random.default_rng(seed)
     vectors = np.rint(random.normal(size=(20, width)) * 2.0**size)
@@ -151,7 +149,7 @@ def test_vectors_end_in_the_ball_and_stay_where_they_were_inside(width: int, bit
             assert away <= np.sqrt(width) + 1e-6
 
 
-def test_an_embedding_is_the_clipped_projection() -> None:
+def test_an_embedding_is_the_clipped_projection():
     """Against float64: centred, projected, clipped, up to half a lattice unit an entry and the coarseness of bits."""
     made, rows = embedded(12), random_rows(200)
     expected = (LAYOUT.select(NUMBERS).vectors(rows[:, :3]) - [0.5, 0.5, 0.5, 0]) @ TURNED
@@ -163,7 +161,7 @@ def test_an_embedding_is_the_clipped_projection() -> None:
 
 
 @pytest.mark.parametrize("kind", ["full", "diagonal"])
-def test_blocks_are_the_moments_in_natural_units(kind: Any) -> None:
+def test_blocks_are_the_moments_in_natural_units(kind: Any):
     """Against float64 on the embedded rows."""
     ball = embedded(10)
     statistic, rows = Moments(ball, LabelCodes("label", 3), ("counts", "sums", kind)), random_rows(300)
@@ -179,7 +177,7 @@ def test_blocks_are_the_moments_in_natural_units(kind: Any) -> None:
 
 @pytest.mark.parametrize("labels", [False, True], ids=["mixture", "a mixture a label"])
 @pytest.mark.parametrize("full", [False, True], ids=["diagonal", "full"])
-def test_responsibilities_are_the_posteriors_and_add_up(full: bool, labels: bool) -> None:
+def test_responsibilities_are_the_posteriors_and_add_up(full: bool, labels: bool):
     """Within a unit of 1 / A of the softmax in float64, and exactly A together."""
     ball, rows = embedded(8), random_rows(150)
     groups = responsibilities(ball, full=full, labels=labels, bits=10)
@@ -197,7 +195,7 @@ def test_responsibilities_are_the_posteriors_and_add_up(full: bool, labels: bool
     assert posteriors.min(axis=0).max() < 0.4 or labels
 
 
-def test_a_row_belongs_to_the_nearest_centre() -> None:
+def test_a_row_belongs_to_the_nearest_centre():
     ball, rows = embedded(8), random_rows(100)
     vectors = ball.vectors(rows, LAYOUT)
     centres = np.random.default_rng(6).integers(-200, 200, (7, ball.dimension))
@@ -207,7 +205,7 @@ def test_a_row_belongs_to_the_nearest_centre() -> None:
     assert (weights.sum(axis=1) == 1).all()
 
 
-def test_a_row_belongs_to_the_shell_of_its_norm() -> None:
+def test_a_row_belongs_to_the_shell_of_its_norm():
     """An edge belongs to the shell outside of it; every row is in one shell, whatever its norm is."""
     ball, rows = embedded(8), random_rows(300)
     vectors = ball.vectors(rows, LAYOUT)
@@ -220,7 +218,7 @@ def test_a_row_belongs_to_the_shell_of_its_norm() -> None:
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
-def test_the_event_costs_rho_for_every_change_of_that_norm(adjacency: Adjacency) -> None:
+def test_the_event_costs_rho_for_every_change_of_that_norm(adjacency: Adjacency):
     """rho = |moves|^2 / (2 sigma^2), the divergence at every order is order * rho, rounded against the spender."""
     statistic = all_statistics()["class moments"]
     event = sum_event(statistic, GaussianNoise(Fraction(1, 50)), adjacency=adjacency, rows_per_unit=2)
@@ -230,7 +228,7 @@ def test_the_event_costs_rho_for_every_change_of_that_norm(adjacency: Adjacency)
     assert renyi(event, 17.0) == pytest.approx(17 / 50, rel=1e-6)
 
 
-def test_the_second_accountant_says_nothing_of_sums_of_vectors() -> None:
+def test_the_second_accountant_says_nothing_of_sums_of_vectors():
     """Only the concentrated change would be tabulated, and that it is the worst is proven for divergences alone."""
     for name, statistic in all_statistics(1).items():
         event = sum_event(statistic, GaussianNoise(Fraction(1, 50)), adjacency="add_remove", rows_per_unit=1)
@@ -238,7 +236,7 @@ def test_the_second_accountant_says_nothing_of_sums_of_vectors() -> None:
         assert (told is None) == (name not in ("counts alone", "norm shells")), name
 
 
-def test_digests_tell_statistics_apart() -> None:
+def test_digests_tell_statistics_apart():
     """Two statistics have one digest only if all their public parameters are equal."""
     made = [statistic for bits in (5, 6) for statistic in all_statistics(bits).values()]
     assert len({statistic.digest for statistic in made}) == len(made)
@@ -282,12 +280,12 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("value", "fields", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
-def test_what_would_not_be_exact_or_bounded_is_refused(value: Any, fields: dict[str, Any], said: str) -> None:
+def test_what_would_not_be_exact_or_bounded_is_refused(value: Any, fields: dict[str, Any], said: str):
     with pytest.raises(ValueError, match=said):
         changed(value, **fields)
 
 
-def test_an_embedding_of_other_columns_is_refused() -> None:
+def test_an_embedding_of_other_columns_is_refused():
     with pytest.raises(ValueError, match="no column 'income'"):
         embedding(LAYOUT, bound=Fraction(1), bits=8, columns=("income",))
     with pytest.raises(ValueError, match="have 3 entries, the centre 4"):
@@ -298,14 +296,14 @@ def test_an_embedding_of_other_columns_is_refused() -> None:
         NearestCentre(whole([[1, 2, 3]])).check(BALL, LAYOUT)
 
 
-def test_moves_too_large_for_an_event_are_refused_by_the_plan() -> None:
+def test_moves_too_large_for_an_event_are_refused_by_the_plan():
     """Many rows a unit on a fine lattice: said before anything is read."""
     statistic = Moments(embedded(14), Everyone(), ("full",))
     with pytest.raises(AmountRefused, match="moves"):
         sum_event(statistic, GaussianNoise(Fraction(1)), adjacency="add_remove", rows_per_unit=100)
 
 
-def test_sums_beyond_64_bits_wrap_around_and_refuse_nothing() -> None:
+def test_sums_beyond_64_bits_wrap_around_and_refuse_nothing():
     """A million times the same row, of the largest weight on the finest lattice: 2^64 and more, modulo 2^64."""
     statistic = Moments(embedded(16), Everyone(), ("counts", "full"))
     one, many = random_rows(1), np.repeat(random_rows(1), 1_000_000, axis=0)

@@ -1,7 +1,5 @@
 """DP-SGD as it runs: its noise, an attack on it with the worst canary, and its accounting by other routes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log, sqrt
@@ -45,7 +43,7 @@ def moved(codes: NDArray[np.uint8], plan: TrainingPlan, source: SecureBytes) -> 
 
 
 @pytest.mark.stat
-def test_the_noise_of_a_step_has_the_plans_scale() -> None:
+def test_the_noise_of_a_step_has_the_plans_scale():
     """n = 57 entries x 3,000 steps without rows, false alarm 1e-9 (DKW); +-10 % is rejected."""
     plan, source = replace(PLAN, steps=1, checkpoint_every=1, noise_multiplier=Fraction(3, 2)), SecureBytes()
     nobody = mixed_codes(0)
@@ -84,7 +82,7 @@ def lower_bound(plan: TrainingPlan) -> float:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_an_attack_finds_no_more_than_is_claimed_and_finds_out_halved_noise() -> None:
+def test_an_attack_finds_no_more_than_is_claimed_and_finds_out_halved_noise():
     """4,000 runs of 2 steps with and without the canary, q = 1/2, multiplier 1, delta = 0.05. The claim is 1.88 (PLD:
     1.23). The bound exceeds PLD's with probability below 1e-14; with the noise halved it stays below the claim with
     probability 1e-8 (both from the exact binomials of the attack's error rates)."""
@@ -123,7 +121,7 @@ def integrated_delta(event: PoissonSampledGaussian, epsilon: float, *, removal: 
 )
 def test_the_composed_epsilon_is_that_of_numerical_integration_and_pld(
     multiplier: Fraction, chance: Fraction, steps: int
-) -> None:
+):
     """The integral's delta at PLD's epsilon is delta to 2 %, the charge's epsilon is above both by at most 45 %."""
     event, delta = PoissonSampledGaussian(multiplier, chance, steps), 1e-5
     composed, charged = pld_epsilon([event], delta), best_epsilon([event], delta)[0]

@@ -4,8 +4,6 @@ Each takes the ledger of `tampering.grow` (run-1 and run-3 published, run-2 retu
 where it must be found.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Ledgers, accounts and handles for the tests; real ones, wherever a test wants them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What somebody may do to a ledger who owns its database, but not its signing key."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A copy of a ledger is the ledger, in either database; what is no whole copy fills nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +27,7 @@ def _filled(place: Place) -> Ledger:
 
 def test_what_comes_back_is_the_ledger_in_either_database(
     place: Place, sqlite_databases: Databases, postgres_databases: Databases, tmp_path: Path
-) -> None:
+):
     """From each store into both: the journal entry by entry, balances, and it goes on where it was."""
     ledger = _filled(place)
     entries = dump(place.url, tmp_path / "copy")
@@ -47,7 +45,7 @@ def test_what_comes_back_is_the_ledger_in_either_database(
         databases.drop(url)
 
 
-def test_a_ledger_is_never_overwritten_and_a_copy_neither(place: Place, tmp_path: Path) -> None:
+def test_a_ledger_is_never_overwritten_and_a_copy_neither(place: Place, tmp_path: Path):
     _filled(place)
     dump(place.url, tmp_path / "copy")
     with pytest.raises(LedgerRefusal, match="never overwritten"):
@@ -77,7 +75,7 @@ def _raised_cap(lines: list[str]) -> list[str]:
 )
 def test_what_is_no_whole_copy_fills_nothing(
     new_place: NewPlace, tmp_path: Path, forged: Callable[[list[str]], list[str]]
-) -> None:
+):
     """A file that was cut, changed or is something else is refused, and the database stays empty."""
     place, empty = new_place(), new_place(tables=False)
     _filled(place)

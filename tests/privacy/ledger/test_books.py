@@ -1,7 +1,5 @@
 """What waits to be opened is part of the balances that are added up and signed: what a charge says of it is exact."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -40,7 +38,7 @@ def returnable(ledger: Ledger, run_key: str) -> dict[str, int]:
     return {part["account"]: part["returnable"] for part in body["parts"]}
 
 
-def test_a_charge_says_what_waits_wherever_its_process_begins(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_charge_says_what_waits_wherever_its_process_begins(place: Place, monkeypatch: pytest.MonkeyPatch):
     """One that begins at the signed balances says the same as one that has read every entry."""
     monkeypatch.setattr(books, "EVERY", 2)
     first = signed(place)
@@ -80,7 +78,7 @@ def _noting(function: object, read: list[int]) -> object:
     return called
 
 
-def test_what_waits_is_inherited_by_an_account_that_is_opened_afterwards(place: Place) -> None:
+def test_what_waits_is_inherited_by_an_account_that_is_opened_afterwards(place: Place):
     """A charge that was opened before waits for nobody's account; one that waits can be given back to both."""
     ledger = signed(place)
     ledger.open_account(terms(epsilon=30))
@@ -97,7 +95,7 @@ def test_what_waits_is_inherited_by_an_account_that_is_opened_afterwards(place: 
     assert ledger.verify(public_key=SIGNER.public_key) == []
 
 
-def test_a_statement_that_says_otherwise_what_waits_is_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_says_otherwise_what_waits_is_found(place: Place, monkeypatch: pytest.MonkeyPatch):
     """Signed by the ledger's own key: balances that hold, and a charge that waits no more."""
     monkeypatch.setattr(books, "EVERY", 2)
     ledger = signed(place)

@@ -1,7 +1,5 @@
 """The ledger: caps hold, keys pay once, and a refusal says why; on either store, in either calculus."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +28,7 @@ from tests.privacy.ledger.ledgers import Place, bind, laplace, ledger_with_accou
 FRESH_EACH_TIME = [HealthCheck.function_scoped_fixture]
 
 
-def test_a_charge_reserves_what_the_account_s_calculus_says(ledger: Ledger) -> None:
+def test_a_charge_reserves_what_the_account_s_calculus_says(ledger: Ledger):
     state = ledger.account("people-2024")
     charge = ledger.reserve(request())
     assert charge.amount == state.terms.calculus.cost(charge.request.events) > 0
@@ -41,7 +39,7 @@ def test_a_charge_reserves_what_the_account_s_calculus_says(ledger: Ledger) -> N
     assert ledger.charges(account="people-2024") == ledger.charges(spec_digest="a" * 64) == (charge,)
 
 
-def test_the_same_run_key_never_pays_twice(ledger: Ledger) -> None:
+def test_the_same_run_key_never_pays_twice(ledger: Ledger):
     first = ledger.reserve(request())
     entries = ledger.journal()
     assert ledger.reserve(request()) == first
@@ -49,7 +47,7 @@ def test_the_same_run_key_never_pays_twice(ledger: Ledger) -> None:
     assert ledger.journal() == entries
 
 
-def test_another_release_under_a_known_run_key_is_refused(ledger: Ledger) -> None:
+def test_another_release_under_a_known_run_key_is_refused(ledger: Ledger):
     ledger.reserve(request())
     with pytest.raises(LedgerRefusal, match="another key") as refused:
         ledger.reserve(request(spec_digest="d" * 64))
@@ -59,7 +57,7 @@ def test_another_release_under_a_known_run_key_is_refused(ledger: Ledger) -> Non
 @pytest.mark.parametrize(
     "changed", [{"spec_digest": "d" * 64}, {"release": "other"}, {"noise": laplace(0.1)}, {"snapshot_hash": "f" * 64}]
 )
-def test_another_release_under_a_returned_run_key_is_refused_too(ledger: Ledger, changed: dict[str, object]) -> None:
+def test_another_release_under_a_returned_run_key_is_refused_too(ledger: Ledger, changed: dict[str, object]):
     """What was drawn under a key is looked up by it, so a key never changes what it stands for."""
     ledger.reserve(request())
     ledger.return_charge("run-1")
@@ -74,7 +72,7 @@ def test_another_release_under_a_returned_run_key_is_refused_too(ledger: Ledger,
 @pytest.mark.parametrize(
     ("changed", "said"), [({"events": ()}, "no events"), ({"epsilon": -1}, "negative"), ({"delta": -1}, "negative")]
 )
-def test_a_charge_that_is_none_is_refused(ledger: Ledger, changed: dict[str, object], said: str) -> None:
+def test_a_charge_that_is_none_is_refused(ledger: Ledger, changed: dict[str, object], said: str):
     entries = ledger.journal()
     for ask in (ledger.reserve, ledger.foresee, ledger.price):
         with pytest.raises(LedgerRefusal, match=said):
@@ -82,7 +80,7 @@ def test_a_charge_that_is_none_is_refused(ledger: Ledger, changed: dict[str, obj
     assert ledger.journal() == entries
 
 
-def test_charges_are_admitted_up_to_the_cap_and_not_one_unit_above(place: Place) -> None:
+def test_charges_are_admitted_up_to_the_cap_and_not_one_unit_above(place: Place):
     ledger = ledger_with_account(place, epsilon=1)
     ledger.reserve(request("run-1", noise=laplace(Fraction(PICO - 1, PICO))))
     with pytest.raises(BudgetExceeded, match=r"at most 0\.000000000001") as refused:
@@ -98,7 +96,7 @@ def test_charges_are_admitted_up_to_the_cap_and_not_one_unit_above(place: Place)
 @given(amounts=st.lists(st.integers(1, 2 * PICO), min_size=1, max_size=8), returned=st.sets(st.integers(0, 7)))
 def test_whatever_is_charged_and_returned_the_balance_stays_between_zero_and_the_cap(
     new_place: NewPlace, amounts: list[int], returned: set[int]
-) -> None:
+):
     ledger = ledger_with_account(new_place())
     expected = 0
     for number, amount in enumerate(amounts):
@@ -122,7 +120,7 @@ def test_whatever_is_charged_and_returned_the_balance_stays_between_zero_and_the
 @given(amounts=st.lists(st.integers(1, PICO // 8), min_size=2, max_size=6), order=st.randoms(use_true_random=False))
 def test_totals_only_grow_and_do_not_depend_on_the_order(
     new_place: NewPlace, calculus: Calculus, amounts: list[int], order: object
-) -> None:
+):
     shuffled = list(amounts)
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     totals = []
@@ -139,7 +137,7 @@ def test_totals_only_grow_and_do_not_depend_on_the_order(
     assert totals[0] == totals[1]
 
 
-def test_a_grant_that_was_never_opened_is_returned_and_may_be_reserved_again(ledger: Ledger) -> None:
+def test_a_grant_that_was_never_opened_is_returned_and_may_be_reserved_again(ledger: Ledger):
     amount = ledger.reserve(request()).amount
     ledger.return_charge("run-1")
     ledger.return_charge("run-1")
@@ -156,7 +154,7 @@ def test_a_grant_that_was_never_opened_is_returned_and_may_be_reserved_again(led
     assert ledger.verify() == []
 
 
-def test_an_opened_grant_stays_spent(ledger: Ledger) -> None:
+def test_an_opened_grant_stays_spent(ledger: Ledger):
     ledger.reserve(request())
     open_grant(ledger, "run-1")
     with pytest.raises(LedgerRefusal, match="never opened"):
@@ -164,7 +162,7 @@ def test_an_opened_grant_stays_spent(ledger: Ledger) -> None:
     assert ledger.account("people-2024").spent > 0
 
 
-def test_what_was_never_reserved_is_neither_opened_nor_returned(ledger: Ledger) -> None:
+def test_what_was_never_reserved_is_neither_opened_nor_returned(ledger: Ledger):
     for use in (partial(open_grant, ledger), ledger.return_charge, ledger.allocate_version):
         with pytest.raises(LedgerRefusal, match="run nothing"):
             use("nothing")
@@ -182,7 +180,7 @@ def test_what_was_never_reserved_is_neither_opened_nor_returned(ledger: Ledger) 
 )
 def test_a_charge_for_other_people_or_another_relation_is_refused_naming_both_sides(
     ledger: Ledger, changed: dict[str, object], both_sides: tuple[str, ...]
-) -> None:
+):
     entries = ledger.journal()
     with pytest.raises(LedgerRefusal) as refused:
         ledger.reserve(request(**changed))
@@ -192,7 +190,7 @@ def test_a_charge_for_other_people_or_another_relation_is_refused_naming_both_si
     assert ledger.journal() == entries
 
 
-def test_a_source_of_other_people_or_days_is_refused_naming_both_sides(ledger: Ledger) -> None:
+def test_a_source_of_other_people_or_days_is_refused_naming_both_sides(ledger: Ledger):
     bind(ledger, "2024", source="file:firms.csv", population="firms")
     with pytest.raises(LedgerRefusal, match=r"(?s)population\n.*firms, of file:firms.csv\n.*allowed: people"):
         ledger.reserve(request(source="file:firms.csv"))
@@ -201,7 +199,7 @@ def test_a_source_of_other_people_or_days_is_refused_naming_both_sides(ledger: L
         ledger.reserve(request(source="file:next.csv"))
 
 
-def test_a_closed_account_takes_no_charge_and_keeps_what_it_lost(ledger: Ledger) -> None:
+def test_a_closed_account_takes_no_charge_and_keeps_what_it_lost(ledger: Ledger):
     amount = ledger.reserve(request()).amount
     assert ledger.close_account("people-2024").status == "closed"
     entries = ledger.journal()
@@ -213,13 +211,13 @@ def test_a_closed_account_takes_no_charge_and_keeps_what_it_lost(ledger: Ledger)
     assert ledger.verify() == []
 
 
-def test_gaussian_noise_on_a_pure_account_is_refused_with_what_would_do(place: Place) -> None:
+def test_gaussian_noise_on_a_pure_account_is_refused_with_what_would_do(place: Place):
     ledger = ledger_with_account(place, PureCalculus())
     with pytest.raises(LedgerRefusal, match="--calculus renyi"):
         ledger.reserve(request(noise=(GaussianNoise(Fraction(1, 10)),)))
 
 
-def test_an_event_is_refused_under_a_relation_for_which_its_loss_is_not_known(place: Place) -> None:
+def test_an_event_is_refused_under_a_relation_for_which_its_loss_is_not_known(place: Place):
     """Poisson sampling amplifies privacy under add_remove only."""
     ledger = place.open()
     bind(ledger, "2024")
@@ -230,7 +228,7 @@ def test_an_event_is_refused_under_a_relation_for_which_its_loss_is_not_known(pl
     assert ledger.account("people-2024").spent == 0
 
 
-def test_a_refused_charge_says_what_is_spent_by_which_releases_and_what_still_fits(place: Place) -> None:
+def test_a_refused_charge_says_what_is_spent_by_which_releases_and_what_still_fits(place: Place):
     ledger = ledger_with_account(place)
     ledger.reserve(request("run-1", release="wages", noise=laplace(0.9)))
     ledger.reserve(request("run-2", release="ages", noise=laplace(1.5)))
@@ -246,7 +244,7 @@ def test_a_refused_charge_says_what_is_spent_by_which_releases_and_what_still_fi
     ledger.reserve(request("run-5", noise=laplace(Fraction(fits[1]))))
 
 
-def test_a_refusal_names_the_releases_that_spent_most_and_counts_the_others(place: Place) -> None:
+def test_a_refusal_names_the_releases_that_spent_most_and_counts_the_others(place: Place):
     ledger = ledger_with_account(place)
     for number in range(1, 7):
         ledger.reserve(request(f"run-{number}", release=f"r{number}", noise=laplace(number / 10)))
@@ -256,7 +254,7 @@ def test_a_refusal_names_the_releases_that_spent_most_and_counts_the_others(plac
         ledger.reserve(request("run-8"))
 
 
-def test_what_reserve_would_refuse_can_be_foreseen_and_nothing_is_written(ledger: Ledger) -> None:
+def test_what_reserve_would_refuse_can_be_foreseen_and_nothing_is_written(ledger: Ledger):
     before = ledger.journal()
     admitted = ledger.foresee(request())
     assert ledger.journal() == before
@@ -265,7 +263,7 @@ def test_what_reserve_would_refuse_can_be_foreseen_and_nothing_is_written(ledger
         ledger.foresee(request("run-2", noise=laplace(5)))
 
 
-def test_a_gate_that_stopped_a_release_stays_written(ledger: Ledger) -> None:
+def test_a_gate_that_stopped_a_release_stays_written(ledger: Ledger):
     """Trying a gate again and again is asking the data; each answer is in the journal, without a charge."""
     for _ in range(2):
         ledger.record_gate_failure(request(), ["domain:age"])
@@ -275,7 +273,7 @@ def test_a_gate_that_stopped_a_release_stays_written(ledger: Ledger) -> None:
     assert ledger.verify() == []
 
 
-def test_a_clock_that_is_moved_back_changes_no_order_and_a_correction_cures_the_journal(place: Place) -> None:
+def test_a_clock_that_is_moved_back_changes_no_order_and_a_correction_cures_the_journal(place: Place):
     """An older journal, or another machine, has times that go back. What follows a correction is compared with it."""
     ledger_with_account(place).close()
     now = ["2030-01-01T00:00:00Z"]
@@ -298,7 +296,7 @@ def test_a_clock_that_is_moved_back_changes_no_order_and_a_correction_cures_the_
     assert ledger.verify() == []
 
 
-def test_a_clock_behind_the_journal_is_refused_before_a_charge(place: Place) -> None:
+def test_a_clock_behind_the_journal_is_refused_before_a_charge(place: Place):
     """A version that was charged by it would never verify. A day is allowed: clocks of several machines differ."""
     now = ["2026-03-04T10:00:01Z"]
     ledger = place.open(clock=lambda: now[0])
@@ -318,7 +316,7 @@ def test_a_clock_behind_the_journal_is_refused_before_a_charge(place: Place) -> 
     assert ledger.reserve(request()).status == "reserved"
 
 
-def test_a_clock_that_lags_behind_the_last_entry_s_hour_counts_as_that_hour(place: Place) -> None:
+def test_a_clock_that_lags_behind_the_last_entry_s_hour_counts_as_that_hour(place: Place):
     """Clocks of several machines differ: an honest journal's times do not go back, also across a checkpoint."""
     now = ["2026-03-04T10:00:01Z"]
     ledger = place.open(clock=lambda: now[0])
@@ -353,7 +351,7 @@ print(admitted)
 
 
 @pytest.mark.services
-def test_processes_that_charge_at_once_never_pass_the_cap(place: Place) -> None:
+def test_processes_that_charge_at_once_never_pass_the_cap(place: Place):
     """Six processes ask for 120 charges of ε = 0.05 on a cap of 3: exactly 60 are admitted."""
     ledger = ledger_with_account(place)
     processes = [place.start(CHARGER, f"p{i}") for i in range(6)]
@@ -364,7 +362,7 @@ def test_processes_that_charge_at_once_never_pass_the_cap(place: Place) -> None:
     assert ledger.verify() == []
 
 
-def test_what_others_commit_while_one_reads_is_no_cut_tail(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_commit_while_one_reads_is_no_cut_tail(place: Place, monkeypatch: pytest.MonkeyPatch):
     """A charge is committed and marked after another ledger's state was taken and before it is added up."""
     charging, looking = ledger_with_account(place), place.open()
     reading, runs = looking._store.reading, iter(("run-1", "run-2"))
@@ -383,31 +381,31 @@ def test_what_others_commit_while_one_reads_is_no_cut_tail(place: Place, monkeyp
     assert next(runs, None) is None
 
 
-def test_opening_an_account_whose_cap_leaves_no_room_is_refused(place: Place, calculus: Calculus) -> None:
+def test_opening_an_account_whose_cap_leaves_no_room_is_refused(place: Place, calculus: Calculus):
     with pytest.raises(AmountRefused):
         place.open().open_account(terms(calculus, epsilon=0))
 
 
-def test_noise_of_another_kind_of_source_does_not_go_on_with_an_opened_grant(ledger: Ledger) -> None:
+def test_noise_of_another_kind_of_source_does_not_go_on_with_an_opened_grant(ledger: Ledger):
     ledger.reserve(request())
     open_grant(ledger, "run-1", seeded=SeededBytes(1))
     with pytest.raises(LedgerRefusal, match=r"(?s)csprng.*seeded"):
         open_grant(ledger, "run-1")
 
 
-def test_the_secure_source_cannot_be_given_other_bytes() -> None:
+def test_the_secure_source_cannot_be_given_other_bytes():
     with pytest.raises(AttributeError):
         SecureBytes().take = SeededBytes(7).take  # type: ignore[method-assign]
 
 
-def test_terms_of_an_account_never_change(ledger: Ledger) -> None:
+def test_terms_of_an_account_never_change(ledger: Ledger):
     known = ledger.account("people-2024").terms
     assert ledger.open_account(known).terms == known
     with pytest.raises(LedgerRefusal, match="a cap never changes"):
         ledger.open_account(replace(known, epsilon=known.epsilon + 1))
 
 
-def test_the_charges_before_another_add_up_to_what_the_account_had_lost(place: Place) -> None:
+def test_the_charges_before_another_add_up_to_what_the_account_had_lost(place: Place):
     """Those that were given back before it are not among them, one that was reserved again comes after."""
     ledger = ledger_with_account(place, epsilon=30)
     for run_key in ("run-1", "run-2", "run-3"):

@@ -4,8 +4,6 @@ Each forgery is complete: the chain holds, the checkpoints hold, and the tables 
 found by the rules of `privacy.ledger.replay.entry_rules` alone, and nothing else is found beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -86,16 +84,14 @@ FORGERIES: list[tuple[Callable[[Place, Ledger], str], set[str]]] = [
 @pytest.mark.parametrize(("forge", "fields"), FORGERIES, ids=[forge.__name__ for forge, _ in FORGERIES])
 def test_an_entry_that_the_ledger_never_writes_is_found_where_it_stands(
     place: Place, grown: Ledger, forge: Callable[[Place, Ledger], str], fields: set[str]
-) -> None:
+):
     where = forge(place, grown)
     found_there = found(place.open_unseen())
     without_key = {(where, "checkpoint")}  # a version that is made up has none
     assert found_there - without_key == {(where, field) for field in fields}
 
 
-def test_an_amount_that_its_events_do_not_cost_is_found_though_all_is_chained_anew(
-    place: Place, grown: Ledger
-) -> None:
+def test_an_amount_that_its_events_do_not_cost_is_found_though_all_is_chained_anew(place: Place, grown: Ledger):
     """Half the amount of the last charge, in the entry and in the tables."""
     part = {"account": "people-2024", "amount": 1, "before": 5 * QUARTER, "after": 5 * QUARTER + 1, "returnable": 0}
     rewrite(
@@ -107,7 +103,7 @@ def test_an_amount_that_its_events_do_not_cost_is_found_though_all_is_chained_an
     assert found(place.open_unseen()) == {("journal entry 12", "charge_reserved, amount")}
 
 
-def test_a_charge_on_other_days_than_its_source_s_is_found(place: Place) -> None:
+def test_a_charge_on_other_days_than_its_source_s_is_found(place: Place):
     """The entry says that the source is about the quarter, so it leaves out the other quarter's account."""
     ledger = place.open()
     for block in ("2024-Q3", "2024-Q4"):
@@ -124,18 +120,18 @@ def test_a_charge_on_other_days_than_its_source_s_is_found(place: Place) -> None
     assert found(place.open_unseen()) == {("charge run-1", "request")}
 
 
-def test_an_entry_under_another_subject_is_found(place: Place, grown: Ledger) -> None:
+def test_an_entry_under_another_subject_is_found(place: Place, grown: Ledger):
     """The ledger looks entries up by it: a proof of run-1 would leave the draw out."""
     rewrite(place, with_entry(5, lambda row: {**row, "subject": "run-3"}))
     assert found(grown) == {("journal entry 5", "noise_drawn, subject")}
 
 
-def test_charges_in_another_order_are_found(place: Place, grown: Ledger) -> None:
+def test_charges_in_another_order_are_found(place: Place, grown: Ledger):
     place.execute("UPDATE charges SET number = 100 WHERE run_key = 'run-1'")
     assert found(grown) == {("charges", "number")}
 
 
-def test_an_amount_in_its_last_digits_is_another_version_s_rounding(place: Place, grown: Ledger) -> None:
+def test_an_amount_in_its_last_digits_is_another_version_s_rounding(place: Place, grown: Ledger):
     """A part in 10^9 and two units are: 252 of a quarter; one more is not."""
     before = 5 * QUARTER
     for more, expected in ((252, set()), (253, {("journal entry 12", "charge_reserved, amount")})):
@@ -151,7 +147,7 @@ def test_an_amount_in_its_last_digits_is_another_version_s_rounding(place: Place
         assert found(place.open_unseen()) == expected
 
 
-def test_what_the_ledger_writes_it_could_have_written(place: Place, calculus: Calculus) -> None:
+def test_what_the_ledger_writes_it_could_have_written(place: Place, calculus: Calculus):
     """Every kind of entry, with everything that may happen between them, in either calculus."""
     ledger = ledger_with_account(place, calculus)
     ledger.open_account(terms(calculus, block="2025"))
@@ -191,7 +187,7 @@ LAWLESS: list[tuple[str, dict[str, object], str]] = [
 @pytest.mark.parametrize(("kind", "changed", "rule"), LAWLESS)
 def test_an_entry_that_admission_would_have_refused_is_found(
     place: Place, kind: str, changed: dict[str, object], rule: str
-) -> None:
+):
     """The rules alone, on a run's own entries with one of them changed; unchanged they pass."""
     with closing(ledger_with_account(place)) as ledger:
         published(ledger, "run-1")

@@ -1,7 +1,5 @@
 """One name, one cap: no other name, spelling or source is a second budget; on either store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -15,7 +13,7 @@ from tests.privacy.ledger.ledgers import SOURCE, Place, bind, laplace, opened, r
 @pytest.mark.parametrize("changed", [{}, {"unit": "person_id"}, {"adjacency": "replace_one"}])
 def test_a_second_account_of_the_same_days_is_refused_however_they_are_written(
     place: Place, block: str, changed: dict[str, str]
-) -> None:
+):
     ledger = opened(place, "2026-Q4")
     second = terms(block=block, name="another", **changed)
     with pytest.raises(LedgerRefusal, match=r"(?s)these have people-2026-Q4.*second cap on the same people"):
@@ -29,9 +27,7 @@ def test_a_second_account_of_the_same_days_is_refused_however_they_are_written(
 
 @pytest.mark.parametrize("changed", [{"unit": "person_id"}, {"adjacency": "replace_one"}])
 @pytest.mark.parametrize("block", ["2026", "2026-12", "2026-W01", "lifetime"])
-def test_people_of_overlapping_days_have_one_unit_and_one_relation(
-    place: Place, block: str, changed: dict[str, str]
-) -> None:
+def test_people_of_overlapping_days_have_one_unit_and_one_relation(place: Place, block: str, changed: dict[str, str]):
     ledger = opened(place, "2026-Q4", "2026-Q1")
     with pytest.raises(LedgerRefusal, match="do not add up") as refused:
         ledger.open_account(terms(block=block, **changed))
@@ -41,7 +37,7 @@ def test_people_of_overlapping_days_have_one_unit_and_one_relation(
 
 
 @pytest.mark.parametrize("alike", ["People", "peo ple", "PEOPLE ", "ｐeople", "peo\u00adple", "people.", "(people)"])
-def test_a_population_is_written_in_one_way(place: Place, alike: str) -> None:
+def test_a_population_is_written_in_one_way(place: Place, alike: str):
     ledger = opened(place, "2026-Q4")
     with pytest.raises(LedgerRefusal, match=r"'people', as it is written elsewhere"):
         ledger.open_account(terms(block="2027", population=alike))
@@ -62,7 +58,7 @@ def test_a_population_is_written_in_one_way(place: Place, alike: str) -> None:
         ("okov", "οκον"),  # all of it Greek
     ],
 )
-def test_a_population_that_looks_like_another_is_no_second_budget(place: Place, known: str, alike: str) -> None:
+def test_a_population_that_looks_like_another_is_no_second_budget(place: Place, known: str, alike: str):
     """Compared by what the letters look like (UTS 39), whichever of the two is there first."""
     ledger = place.open()
     bind(ledger, "2026", population=known)
@@ -72,7 +68,7 @@ def test_a_population_that_looks_like_another_is_no_second_budget(place: Place, 
 
 
 @pytest.mark.parametrize("name", ["реople", "peοple", "pеople-2", "ռatients"])
-def test_a_population_of_mixed_scripts_is_refused(place: Place, name: str) -> None:
+def test_a_population_of_mixed_scripts_is_refused(place: Place, name: str):
     """In a name without any other like it, too; Latin with Japanese is written every day."""
     ledger = place.open()
     with pytest.raises(LedgerRefusal, match="letters of"):
@@ -87,7 +83,7 @@ def test_a_population_of_mixed_scripts_is_refused(place: Place, name: str) -> No
                 bind(ledger, "2026", population=honest, source=f"file:{honest}")
 
 
-def test_an_underscore_makes_no_other_population(place: Place) -> None:
+def test_an_underscore_makes_no_other_population(place: Place):
     ledger = place.open()
     bind(ledger, "2026", population="us-adults")
     with pytest.raises(LedgerRefusal, match="one name"):
@@ -104,9 +100,7 @@ MARKED = "a control character or a direction mark"
         *((name, MARKED) for name in ("peo\tple", "people\n", "peo\u202eple", "\u200fpeople")),
     ],
 )
-def test_a_name_that_shows_nothing_fits_no_column_or_reads_otherwise_is_refused(
-    place: Place, name: str, said: str
-) -> None:
+def test_a_name_that_shows_nothing_fits_no_column_or_reads_otherwise_is_refused(place: Place, name: str, said: str):
     ledger = opened(place, "2026-Q4")
     entries = ledger.journal()
     for field in ("name", "population", "unit"):
@@ -118,7 +112,7 @@ def test_a_name_that_shows_nothing_fits_no_column_or_reads_otherwise_is_refused(
     assert ledger.journal() == entries
 
 
-def test_a_name_may_have_two_hundred_characters_in_any_script(place: Place) -> None:
+def test_a_name_may_have_two_hundred_characters_in_any_script(place: Place):
     long = "é" * 200
     ledger = place.open()
     account = replace(terms(block="2026"), name=long, population=long, unit=long)
@@ -128,7 +122,7 @@ def test_a_name_may_have_two_hundred_characters_in_any_script(place: Place) -> N
     assert ledger.verify() == []
 
 
-def test_a_bound_source_never_changes_its_people(place: Place) -> None:
+def test_a_bound_source_never_changes_its_people(place: Place):
     ledger = place.open()
     bind(ledger, "2026-Q4")
     entries = ledger.journal()
@@ -147,7 +141,7 @@ def test_a_bound_source_never_changes_its_people(place: Place) -> None:
 )
 def test_another_spec_name_or_run_opens_no_new_budget_and_a_renamed_view_is_nobody_s(
     place: Place, renamed: dict[str, str]
-) -> None:
+):
     ledger = opened(place, "2026-Q4", epsilon=1)
     bind(ledger, "2026-Q4")
     ledger.reserve(request(account="people-2026-Q4"))

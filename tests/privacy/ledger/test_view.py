@@ -1,7 +1,5 @@
 """A ledger that is only read: every page is what going through the whole journal would give, on both stores."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
@@ -85,7 +83,7 @@ def expected(
 @pytest.mark.parametrize("few", [500, 1])
 def test_a_search_finds_what_going_through_the_whole_journal_finds(
     past: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
+):
     """Every combination of kind, release, account and page, by either of the two ways to look for many runs."""
     monkeypatch.setattr(search, "_FEW_RUNS", few)
     view = LedgerView(place.url)
@@ -111,7 +109,7 @@ def test_a_search_finds_what_going_through_the_whole_journal_finds(
     assert found > 100
 
 
-def test_pages_one_after_the_other_are_the_whole(past: Ledger, place: Place) -> None:
+def test_pages_one_after_the_other_are_the_whole(past: Ledger, place: Place):
     view, wanted, seen = LedgerView(place.url), EntryFilter(account="people-2024"), list[Entry]()
     with view.reading() as connection:
         while page := entries(connection, wanted, before=seen[-1].sequence if seen else None, limit=4):
@@ -120,7 +118,7 @@ def test_pages_one_after_the_other_are_the_whole(past: Ledger, place: Place) -> 
     assert seen == expected(past.journal(), subjects(past, wanted), wanted, None, 1000)
 
 
-def test_an_entry_is_proven_under_the_last_checkpoint_or_not_at_all(past: Ledger, place: Place) -> None:
+def test_an_entry_is_proven_under_the_last_checkpoint_or_not_at_all(past: Ledger, place: Place):
     """The path of each entry that a checkpoint covers leads to its root; the entries after it have no proof yet."""
     view = LedgerView(place.url)
     last = view.checkpoints(limit=1)[0]
@@ -139,7 +137,7 @@ def test_an_entry_is_proven_under_the_last_checkpoint_or_not_at_all(past: Ledger
     view.close()
 
 
-def test_releases_and_versions_come_in_pages(past: Ledger, place: Place) -> None:
+def test_releases_and_versions_come_in_pages(past: Ledger, place: Place):
     view = LedgerView(place.url)
     lines = view.releases(limit=10)
     assert [(line.release, line.versions, line.newest.number) for line in lines] == [
@@ -165,7 +163,7 @@ def test_releases_and_versions_come_in_pages(past: Ledger, place: Place) -> None
     view.close()
 
 
-def test_what_stands_charged_to_an_account_is_what_it_has_spent(past: Ledger, place: Place) -> None:
+def test_what_stands_charged_to_an_account_is_what_it_has_spent(past: Ledger, place: Place):
     """A charge that was given back counts only if it was taken again."""
     view = LedgerView(place.url)
     for state in past.accounts():
@@ -192,7 +190,7 @@ def test_what_stands_charged_to_an_account_is_what_it_has_spent(past: Ledger, pl
     view.close()
 
 
-def test_a_view_makes_no_ledger_and_writes_nothing(place: Place, new_place: object, tmp_path: Path) -> None:
+def test_a_view_makes_no_ledger_and_writes_nothing(place: Place, new_place: object, tmp_path: Path):
     """A missing file stays missing, an empty database empty: whoever looks must not create what is looked for."""
     missing = tmp_path / "none.sqlite"
     with pytest.raises(LedgerUnavailable, match=r"there is no ledger at .*sudare init"):

@@ -1,7 +1,5 @@
 """Small random models, and their full joint tables by brute force."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums by cell: how far a unit moves them, by brute force; no spread change is worse than one number that moves."""
 
-from __future__ import annotations
-
 import pickle
 from decimal import Decimal
 from fractions import Fraction
@@ -61,7 +59,7 @@ def worst_excess(spread: Losses, single: Losses, most: float) -> float:
 
 
 @pytest.mark.parametrize("inverse_scale", [0.02, 0.1, 0.4, 1.0, 3.0])
-def test_laplace_noise_hides_a_spread_change_as_well(inverse_scale: float) -> None:
+def test_laplace_noise_hides_a_spread_change_as_well(inverse_scale: float):
     """Every way in which D steps fall on above, below and missing; exact but for the rounding of doubles."""
     for total in (1, 2, 3, 7, 12):
         single, most = laplace_losses(total, inverse_scale), total * inverse_scale
@@ -74,7 +72,7 @@ def test_laplace_noise_hides_a_spread_change_as_well(inverse_scale: float) -> No
 
 
 @pytest.mark.parametrize("sigma_squared", [0.25, 0.7, 2.0, 9.0, 40.0])
-def test_gaussian_noise_hides_a_spread_change_as_well(sigma_squared: float) -> None:
+def test_gaussian_noise_hides_a_spread_change_as_well(sigma_squared: float):
     for total in (2, 3, 5, 8):
         single = gaussian_losses(total, sigma_squared)
         for first in range(1, total // 2 + 1):
@@ -82,7 +80,7 @@ def test_gaussian_noise_hides_a_spread_change_as_well(sigma_squared: float) -> N
             assert worst_excess(spread, single, 2 * total * total / sigma_squared) <= 1e-14
 
 
-def test_under_replace_one_both_cells_may_be_spread() -> None:
+def test_under_replace_one_both_cells_may_be_spread():
     """D steps leave a cell and D enter another: four numbers that move are no worse than two."""
     for total, (first, second) in ((4, (1, 2)), (6, (3, 1)), (6, (5, 5))):
         for law, scale in ((laplace_losses, 0.3), (laplace_losses, 1.2)):
@@ -92,7 +90,7 @@ def test_under_replace_one_both_cells_may_be_spread() -> None:
             assert worst_excess(spread, whole, 2 * total * scale) <= 1e-14
 
 
-def test_a_change_of_one_step_more_is_told_apart() -> None:
+def test_a_change_of_one_step_more_is_told_apart():
     """Otherwise the comparisons above would say nothing: D + 1 spread steps need more delta than D at once."""
     spread = together(laplace_losses(3, 0.4), laplace_losses(4, 0.4))
     assert worst_excess(spread, laplace_losses(6, 0.4), 3.0) > 1e-3
@@ -102,9 +100,7 @@ def test_a_change_of_one_step_more_is_told_apart() -> None:
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1, 3)), GaussianNoise(Fraction(1, 50))])
-def test_the_event_is_that_of_rows_that_weigh_the_width(
-    adjacency: Adjacency, noise: LaplaceNoise | GaussianNoise
-) -> None:
+def test_the_event_is_that_of_rows_that_weigh_the_width(adjacency: Adjacency, noise: LaplaceNoise | GaussianNoise):
     """Its loss is what was asked for, whatever the lattice: only the scale follows the width."""
     scales = []
     for rows in (1, 2, 3):
@@ -122,7 +118,7 @@ def test_the_event_is_that_of_rows_that_weigh_the_width(
     assert all(small < large for small, large in pairwise(scales))
 
 
-def test_a_handle_shows_and_pickles_nothing() -> None:
+def test_a_handle_shows_and_pickles_nothing():
     for clique, shown in ((("sex", "job"), "sex×job"), ((), "nothing")):
         handle = PrivateCellSums(clique, (2, 3)[: len(clique)], ADDENDS, "c" * 64, "b" * 64, lambda _: np.zeros(3))
         assert repr(handle) == f"PrivateCellSums(wage by {shown})"
@@ -168,7 +164,7 @@ def forms() -> list[Addends]:
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("addends", forms(), ids=lambda each: f"{type(each).__name__} {each.lattice.low}")
-def test_no_change_is_larger_than_the_moves_say(addends: Addends, adjacency: str, rows: int) -> None:
+def test_no_change_is_larger_than_the_moves_say(addends: Addends, adjacency: str, rows: int):
     """L1, for pure losses, is reached; L2, for Gaussian noise, is never exceeded."""
     terms = {"adjacency": adjacency, "rows_per_unit": rows}
     laplace = cell_sum_event(LaplaceNoise(Fraction(1)), addends, **terms)  # type: ignore[arg-type]
@@ -181,7 +177,7 @@ def test_no_change_is_larger_than_the_moves_say(addends: Addends, adjacency: str
     assert 0 <= 1 - laplace.inverse_scale * sum(laplace.moves) < Fraction(1, 10**11)
 
 
-def test_two_cells_are_too_few_where_a_row_turns() -> None:
+def test_two_cells_are_too_few_where_a_row_turns():
     """A clip of both signs: from -2 to 2 in one cell is worse for Gaussian noise than 2 in each of two cells."""
     alone = LoneSum(ValueLattice("pay", Decimal(-2), Decimal(2), Decimal(1), True))
     found = changes(alone, 1, "replace_one")
@@ -189,7 +185,7 @@ def test_two_cells_are_too_few_where_a_row_turns() -> None:
 
 
 @pytest.mark.parametrize("order", [1.5, 3.0, 20.0])
-def test_every_change_has_at_most_the_renyi_loss_of_the_moves(order: float) -> None:
+def test_every_change_has_at_most_the_renyi_loss_of_the_moves(order: float):
     """Of discrete Laplace noise, by the law of the loss, to the last digits of doubles."""
 
     def loss(change: tuple[int, ...], scale: float) -> float:

@@ -1,7 +1,5 @@
 """Coarser marginals behind the same handle, and small tables out of a large one, block by block: exact sums."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -40,7 +38,7 @@ PAIRS = Coarsening("pairs", (2, 2), np.array([[0, 1, 1], [2, 3, 3], [2, 3, 3]]))
 )
 def test_a_unit_moves_a_coarser_marginal_no_further_than_the_marginal(
     rows: list[tuple[int, int]], gone: list[tuple[int, int]], come: list[tuple[int, int]]
-) -> None:
+):
     """k rows fewer: L1 and L2 at most k. The same k rows replaced: L1 at most 2k, L2² at most 2k²."""
     k = len(gone)
 
@@ -58,7 +56,7 @@ def test_a_unit_moves_a_coarser_marginal_no_further_than_the_marginal(
         assert (change**2).sum() <= sum(move**2 for move in moves)
 
 
-def test_overlapping_cells_cannot_be_written_down() -> None:
+def test_overlapping_cells_cannot_be_written_down():
     """The wrong case: a row in two cells would move two. A coarsening gives each cell one number, in its shape."""
     for cells in (np.array([0, 4]), np.array([-1, 0]), np.array([0.0, 1.0])):
         with pytest.raises(ValueError, match="cell_of"):
@@ -69,7 +67,7 @@ def test_overlapping_cells_cannot_be_written_down() -> None:
         Counted(np.zeros(4, dtype=np.int64)).handle.coarser(PAIRS)
 
 
-def test_a_snapshot_counts_a_table_at_a_coarser_resolution(table, contract, codes) -> None:  # type: ignore[no-untyped-def] # noqa: F811
+def test_a_snapshot_counts_a_table_at_a_coarser_resolution(table, contract, codes):  # type: ignore[no-untyped-def] # noqa: F811
     """Counted in DuckDB, summed up behind the handle, which shows the resolution and no count."""
     groups = {"low": [*contract.column("education").labels[:7]], "high": [*contract.column("education").labels[7:]]}
     spec = TableSpec.model_validate(
@@ -91,7 +89,7 @@ def _measured(grant: Grant, cells: list[int], level: str = "pairs", key: str = "
     return grant.draw(MarginalQuery(counts.coarser(coarser), HALF), key=key).values
 
 
-def test_a_resumed_run_replays_a_level_and_cannot_ask_for_other_sums(new_place: NewPlace) -> None:
+def test_a_resumed_run_replays_a_level_and_cannot_ask_for_other_sums(new_place: NewPlace):
     """Level and digest of the sums are in the draw's file: other cells under the same name are refused."""
     ledger, grant = opened(new_place())
     first = _measured(grant, [0, 0, 1, 1])
@@ -106,7 +104,7 @@ def test_a_resumed_run_replays_a_level_and_cannot_ask_for_other_sums(new_place: 
         )
 
 
-def test_a_level_that_is_not_planned_is_refused_before_anything_is_read(new_place: NewPlace) -> None:
+def test_a_level_that_is_not_planned_is_refused_before_anything_is_read(new_place: NewPlace):
     _, grant = opened(new_place())
     counted = Counted(np.array([5, 6, 7, 8], dtype=np.int64), ("age",))
     handle = counted.handle.coarser(Coarsening("pairs", (2,), np.array([0, 0, 1, 1])))
@@ -117,7 +115,7 @@ def test_a_level_that_is_not_planned_is_refused_before_anything_is_read(new_plac
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("sizes", [[9], [4, 16], [4, 16, 64, 256, 1024, 4096], [2, 50, 50_000], [3, 4, 5]])
-def test_the_levels_share_everything_in_thousandths(noise: str, sizes: list[int]) -> None:
+def test_the_levels_share_everything_in_thousandths(noise: str, sizes: list[int]):
     shares = level_shares(sizes, noise=noise, total_known=False)  # type: ignore[arg-type]
     assert sum(shares) == 1
     assert min(shares) >= Fraction(1, 1000)
@@ -125,7 +123,7 @@ def test_the_levels_share_everything_in_thousandths(noise: str, sizes: list[int]
     assert shares == level_shares(sizes, noise=noise, total_known=False)  # type: ignore[arg-type]
 
 
-def test_a_coarsening_is_known_by_its_cells(tmp_path: Path) -> None:
+def test_a_coarsening_is_known_by_its_cells(tmp_path: Path):
     """The digest depends on which cells are summed up, and on nothing else."""
     spec = TableSpec.model_validate({"columns": ["row", "col"], "hierarchy": "quadtree"})
     (level,) = levels_of(spec, mesh(4, 4))
@@ -172,7 +170,7 @@ def whole(columns: Clique, shape: tuple[int, ...], factors: list[tuple[Clique, F
 @pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(tables())
-def test_sums_and_largest_values_are_those_of_the_whole_table(case: tuple) -> None:
+def test_sums_and_largest_values_are_those_of_the_whole_table(case: tuple):
     """Any factors, any cliques, any size of block, with a weight; the empty clique too."""
     columns, shape, inputs, asked, block, seed = case
     with pytest.MonkeyPatch.context() as patch:
@@ -190,7 +188,7 @@ def test_sums_and_largest_values_are_those_of_the_whole_table(case: tuple) -> No
         np.testing.assert_allclose(plan.largest(factors, clique), logs.max(axis=gone), rtol=1e-12, atol=1e-12)
 
 
-def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch):
     """A table of many blocks, in threads and in one loop."""
     shape = (4, 5, 6, 7, 8)
     monkeypatch.setattr(table_plan, "BLOCK", 100)
@@ -203,7 +201,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all((threaded[pair] == alone[pair]).all() for pair in pairs)
 
 
-def test_the_axes_follow_the_asked_order() -> None:
+def test_the_axes_follow_the_asked_order():
     """A reversed clique gives the transposed table."""
     factors = some_factors(("a", "b", "c"), (2, 3, 4), [("a", "b"), ("c", "b")][:1], 1)
     plan = ContractionTree(("a", "b", "c"), (2, 3, 4))

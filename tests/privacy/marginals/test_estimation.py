@@ -1,7 +1,5 @@
 """The fitted model is the optimum of the loss, at every noise level."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -73,7 +71,7 @@ PAIRS_AND_MORE = [("a",), ("b",), ("a", "b"), ("b", "c"), ("a", "c"), ("a", "b",
     st.sampled_from([1e-4, 1.0, 1e4]),
     st.lists(st.sampled_from(PAIRS_AND_MORE), min_size=1, max_size=5),
 )
-def test_the_loss_is_that_of_the_best_table(seed: int, variance: float, cliques: list[Clique]) -> None:
+def test_the_loss_is_that_of_the_best_table(seed: int, variance: float, cliques: list[Clique]):
     """Against non-negative least squares over the joint table, which knows nothing of potentials. The entropy term
     can cost at most temperature · total · log(cells), and the gap comes on top."""
     generator = np.random.default_rng(seed)
@@ -94,9 +92,7 @@ def test_the_loss_is_that_of_the_best_table(seed: int, variance: float, cliques:
     st.sampled_from([1.0, 100.0]),
     st.lists(st.sampled_from(PAIRS_AND_MORE), min_size=1, max_size=4, unique=True),
 )
-def test_what_is_minimised_is_what_a_general_solver_minimises(
-    seed: int, variance: float, cliques: list[Clique]
-) -> None:
+def test_what_is_minimised_is_what_a_general_solver_minimises(seed: int, variance: float, cliques: list[Clique]):
     """Sequential quadratic programming over the joint table; the gap bounds the difference."""
     generator = np.random.default_rng(seed)
     truth = joint(random_model(ABC, (("a", "b", "c"),), seed))
@@ -115,7 +111,7 @@ def test_what_is_minimised_is_what_a_general_solver_minimises(
     assert ours <= solved.fun + found.gap + 1e-6 * (1 + abs(solved.fun))
 
 
-def test_a_warm_start_changes_the_way_and_not_the_answer() -> None:
+def test_a_warm_start_changes_the_way_and_not_the_answer():
     """From the model before the last pair, from nothing, and from a wrong model."""
     generator = np.random.default_rng(5)
     truth = joint(random_model(ABC, (("a", "b", "c"),), 5)) * 100
@@ -130,7 +126,7 @@ def test_a_warm_start_changes_the_way_and_not_the_answer() -> None:
     np.testing.assert_allclose(tables[2], tables[0], atol=0.05)
 
 
-def test_no_measurement_gives_the_uniform_table() -> None:
+def test_no_measurement_gives_the_uniform_table():
     """Also under structural zeros, uniform over what is possible."""
     found = estimate(ABC, [], total=24.0)
     np.testing.assert_allclose(found.model.marginal(("a", "b", "c")), 1.0)
@@ -140,7 +136,7 @@ def test_no_measurement_gives_the_uniform_table() -> None:
     np.testing.assert_allclose(table, np.where(diagonal, 0.0, 4.0))
 
 
-def test_structural_zeros_hold_exactly_and_are_fitted_around() -> None:
+def test_structural_zeros_hold_exactly_and_are_fitted_around():
     """A measured pair with two impossible cells, the mask given with its columns the other way round."""
     impossible = np.zeros((3, 2), dtype=bool)
     impossible[0, 1] = impossible[2, 0] = True
@@ -151,14 +147,14 @@ def test_structural_zeros_hold_exactly_and_are_fitted_around() -> None:
     np.testing.assert_allclose(table[~impossible.T], [10.0, 20.0, 40.0, 30.0], atol=0.2)
 
 
-def test_contradictory_measurements_meet_in_the_weighted_mean() -> None:
+def test_contradictory_measurements_meet_in_the_weighted_mean():
     """Twice the same table, variances 1 and 3."""
     measured = [Measured(("a",), np.array([60, 40]), 1.0), Measured(("a",), np.array([20, 80]), 3.0)]
     found = estimate(ABC, measured, total=100.0, tolerance=1e-4)
     np.testing.assert_allclose(found.model.marginal(("a",)), [50.0, 50.0], atol=0.1)
 
 
-def test_the_total_is_weighted_by_inverse_variances_of_the_sums() -> None:
+def test_the_total_is_weighted_by_inverse_variances_of_the_sums():
     """Sums 100 with variance 2 and 130 with variance 3 · 2 = 6: (100/2 + 130/6) / (1/2 + 1/6) = 107.5."""
     measured = [Measured(("a",), np.array([60, 40]), 1.0), Measured(("b",), np.array([60, 40, 30]), 2.0)]
     assert estimate_total(measured) == pytest.approx(107.5)
@@ -166,7 +162,7 @@ def test_the_total_is_weighted_by_inverse_variances_of_the_sums() -> None:
     assert estimate(ABC, measured).model.total == pytest.approx(107.5)
 
 
-def test_a_total_alone_and_a_total_of_zero() -> None:
+def test_a_total_alone_and_a_total_of_zero():
     """A measured total says nothing about the shape; without rows every marginal is zero."""
     found = estimate(ABC, [Measured((), np.array(48), 1.0)])
     np.testing.assert_allclose(found.model.marginal(("b",)), 16.0)
@@ -174,7 +170,7 @@ def test_a_total_alone_and_a_total_of_zero() -> None:
     np.testing.assert_array_equal(empty.model.marginal(("a", "c")), 0.0)
 
 
-def test_measurements_of_one_clique_are_combined() -> None:
+def test_measurements_of_one_clique_are_combined():
     """In any order of its columns; the loss keeps its shape."""
     table = np.arange(6.0).reshape(2, 3)
     merged = combine(ABC, [Measured(("a", "b"), table, 2.0), Measured(("b", "a"), table.T + 3, 1.0)])
@@ -183,7 +179,7 @@ def test_measurements_of_one_clique_are_combined() -> None:
     assert variance == pytest.approx(2 / 3)
 
 
-def test_one_category_and_disconnected_columns() -> None:
+def test_one_category_and_disconnected_columns():
     """A constant column adds nothing, columns in no measurement stay uniform."""
     domain = CellDomain(("k", "x", "y", "z"), (1, 2, 2, 3))
     measured = [Measured(("k", "x"), np.array([[30, 70]]), 1.0), Measured(("z",), np.array([50, 30, 20]), 1.0)]
@@ -192,7 +188,7 @@ def test_one_category_and_disconnected_columns() -> None:
     np.testing.assert_allclose(model.marginal(("x", "y", "z")), expected, atol=0.05)
 
 
-def test_bad_input_is_refused_by_name() -> None:
+def test_bad_input_is_refused_by_name():
     """Unknown columns, wrong shapes, bad numbers, a model above the cap, nothing possible."""
     with pytest.raises(ValueError, match="no column 'q'"):
         estimate(ABC, [Measured(("q",), np.zeros(2), 1.0)])
@@ -210,7 +206,7 @@ def test_bad_input_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("variance", [1e-4, 1e-2, 1.0, 1e4, 1e8])
 @pytest.mark.parametrize("total", [1, 1000, 10_000_000])
-def test_no_noise_level_stalls(variance: float, total: int) -> None:
+def test_no_noise_level_stalls(variance: float, total: int):
     """All pairs of three columns, skewed counts, from next to no noise to noise above the total."""
     generator = np.random.default_rng(7)
     truth = joint(random_model(ABC, (("a", "b", "c"),), 3, scale=2.0))
@@ -223,7 +219,7 @@ def test_no_noise_level_stalls(variance: float, total: int) -> None:
     assert found.loss <= best * (1 + 1e-3) + found.temperature * total * np.log(24) + found.gap
 
 
-def test_noise_of_very_different_sizes_is_weighed() -> None:
+def test_noise_of_very_different_sizes_is_weighed():
     """A pair measured to within a hundredth of a row beside one-way tables with noise of 10,000: the pair decides."""
     pair = np.array([[500, 20, 0], [0, 80, 400]])
     measured = [
@@ -236,7 +232,7 @@ def test_noise_of_very_different_sizes_is_weighed() -> None:
     np.testing.assert_allclose(found.model.marginal(("a", "b")), pair, atol=1.0)
 
 
-def test_each_step_fits_closer() -> None:
+def test_each_step_fits_closer():
     """The misfit falls with the steps, and the answer of one step is nearer to uniform than that of four."""
     generator = np.random.default_rng(11)
     truth = joint(random_model(ABC, (("a", "b", "c"),), 4)) * 10
@@ -251,7 +247,7 @@ def test_each_step_fits_closer() -> None:
         estimate(ABC, measured, steps=0)
 
 
-def test_measurements_that_structural_zeros_contradict_still_have_an_answer() -> None:
+def test_measurements_that_structural_zeros_contradict_still_have_an_answer():
     """A third of exactly measured rows lies in impossible cells: the rest is lifted evenly, as least squares says."""
     impossible = np.zeros((2, 3), dtype=bool)
     impossible[0, 0] = True

@@ -1,7 +1,5 @@
 """Models against their joint table: marginals, sums by matrix products, and columns drawn given others."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import combinations, permutations
 from math import prod
@@ -31,7 +29,7 @@ from tests.privacy.marginals.random_models import joint, models, random_model, s
 @pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(models())
-def test_every_marginal_is_that_of_the_joint_table(model: GraphicalModel) -> None:
+def test_every_marginal_is_that_of_the_joint_table(model: GraphicalModel):
     """All cliques of up to four columns, in and across the nodes of the tree, with impossible cells."""
     table = joint(model)
     cliques = [clique for size in range(5) for clique in combinations(model.domain.columns, size)]
@@ -41,13 +39,13 @@ def test_every_marginal_is_that_of_the_joint_table(model: GraphicalModel) -> Non
 
 @settings(max_examples=50, deadline=None)
 @given(models())
-def test_the_axes_follow_the_asked_order(model: GraphicalModel) -> None:
+def test_the_axes_follow_the_asked_order(model: GraphicalModel):
     """A permuted clique gives the transposed table."""
     for clique in permutations(model.domain.columns[:3]):
         np.testing.assert_allclose(model.marginal(clique), summed(joint(model), model.domain, clique), atol=1e-6)
 
 
-def test_changing_one_factor_gives_what_a_new_tree_gives() -> None:
+def test_changing_one_factor_gives_what_a_new_tree_gives():
     """Kept messages are those that do not depend on the change."""
     domain = CellDomain(tuple("abcdef"), (2, 3, 2, 4, 3, 2))
     cliques = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("f",))
@@ -64,7 +62,7 @@ def test_changing_one_factor_gives_what_a_new_tree_gives() -> None:
         assert propagation.log_partition == pytest.approx(fresh.log_partition, rel=1e-12)
 
 
-def test_potentials_of_any_size_stay_finite() -> None:
+def test_potentials_of_any_size_stay_finite():
     """Two cliques that want opposite ends by 10,000 nats."""
     domain = CellDomain(("a", "b", "c"), (3, 3, 3))
     pull = np.diag([0.0, 5e3, 1e4])
@@ -74,7 +72,7 @@ def test_potentials_of_any_size_stay_finite() -> None:
     np.testing.assert_allclose([values.sum() for values in found], 10.0)
 
 
-def test_nothing_possible_is_said() -> None:
+def test_nothing_possible_is_said():
     """Contradicting structural zeros have no marginals."""
     domain = CellDomain(("a", "b"), (2, 2))
     first = np.array([0.0, -np.inf])
@@ -83,7 +81,7 @@ def test_nothing_possible_is_said() -> None:
         model.marginal(("b",))
 
 
-def test_the_digest_depends_on_every_bit() -> None:
+def test_the_digest_depends_on_every_bit():
     """Equal models have equal digests; the smallest change of a potential shows."""
     domain = CellDomain(("a", "b"), (2, 3))
     model, same = (random_model(domain, (("a", "b"),), 3) for _ in range(2))
@@ -93,7 +91,7 @@ def test_the_digest_depends_on_every_bit() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.array([np.nan, 0.0]), np.array([np.inf, 0.0]), np.zeros(3)])
-def test_bad_potentials_are_refused(bad: np.ndarray) -> None:
+def test_bad_potentials_are_refused(bad: np.ndarray):
     """NaN, plus infinity, a wrong shape."""
     with pytest.raises(ValueError, match="potential"):
         GraphicalModel(CellDomain(("a",), (2,)), (("a",),), (bad,), 1.0)
@@ -127,7 +125,7 @@ def whole(factors: list[tuple[tuple[str, ...], Floats]]) -> Floats:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.1, 3.0, 30.0]), st.booleans())
-def test_sums_are_those_of_the_whole_table(seed: int, spread: float, weighted: bool) -> None:
+def test_sums_are_those_of_the_whole_table(seed: int, spread: float, weighted: bool):
     """Onto pairs, onto four columns, onto nothing; with impossible cells, and with a weight that is 0 in places."""
     generator = np.random.default_rng(seed)
     factors = factors_of(generator, spread)
@@ -151,7 +149,7 @@ def test_sums_are_those_of_the_whole_table(seed: int, spread: float, weighted: b
         np.testing.assert_allclose(found[clique], wanted, rtol=1e-10, atol=1e-40)
 
 
-def test_what_floats_do_not_hold_is_left_to_the_blocks() -> None:
+def test_what_floats_do_not_hold_is_left_to_the_blocks():
     """Two factors that cancel each other: each alone would overflow relative to its largest value."""
     one, other = np.zeros((10, 11)), np.zeros((9, 11))
     one[:, 3], other[:, 3] = 900.0, -900.0
@@ -163,13 +161,13 @@ def test_what_floats_do_not_hold_is_left_to_the_blocks() -> None:
     np.testing.assert_allclose(found, np.full((9, 10), prod(SHAPE) / 90), rtol=1e-12)
 
 
-def test_no_axes_are_found_where_a_factor_has_all_of_every_three() -> None:
+def test_no_axes_are_found_where_a_factor_has_all_of_every_three():
     assert three_axes(SHAPE, frozenset({(0, 1, 2, 3, 4)})) is None
     assert three_axes(SHAPE, frozenset({(0, 1, 2, 3), (3, 4)})) == (2, 3, 4)
     assert three_axes((2, 2, 2, 2), frozenset({(0, 1)})) is None  # a small table: blocks are as fast
 
 
-def test_every_factor_goes_to_a_part_that_lacks_one_of_the_three() -> None:
+def test_every_factor_goes_to_a_part_that_lacks_one_of_the_three():
     sets = frozenset({(0, 1, 2, 3), (3, 4), (2, 4), (2, 3), (0,), ()})
     place_of = lacking((2, 3, 4), sets, SHAPE)
     assert all((2, 3, 4)[place] not in axes for axes, place in place_of.items())
@@ -177,7 +175,7 @@ def test_every_factor_goes_to_a_part_that_lacks_one_of_the_three() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 1 << 10, 1 << 30])
-def test_how_the_products_are_cut_changes_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_the_products_are_cut_changes_nothing(most: int, monkeypatch: pytest.MonkeyPatch):
     """One product a cell of what is summed over, some, or all of it in one product."""
     generator = np.random.default_rng(5)
     parts = [generator.normal(size=shape) for shape in ((1, 8, 1, 10, 11), (1, 8, 9, 1, 11), (3, 1, 9, 10, 1))]
@@ -207,7 +205,7 @@ def joint_table(made: GraphicalModel) -> np.ndarray:
     return np.asarray(whole / whole.sum())
 
 
-def test_the_steps_multiply_to_the_conditional_distribution() -> None:
+def test_the_steps_multiply_to_the_conditional_distribution():
     """Cell by cell, against the full table: a factor that was lost, or a parent's that was counted, would show."""
     made = model()
     columns = conditional_columns(made, GIVEN)
@@ -224,7 +222,7 @@ def test_the_steps_multiply_to_the_conditional_distribution() -> None:
     assert np.abs(product - expected).max() < 1e-9
 
 
-def test_rows_follow_the_conditional_whatever_the_given_columns_are() -> None:
+def test_rows_follow_the_conditional_whatever_the_given_columns_are():
     """20,000 rows of each given cell: 0.02 is 5.6 deviations of a share of a half, and the seed is fixed."""
     made, rows = model(2), 60_000
     expected = joint_table(made)
@@ -240,7 +238,7 @@ def test_rows_follow_the_conditional_whatever_the_given_columns_are() -> None:
                 assert np.abs(share - table.sum(axis=others) / table.sum()).max() < 0.02
 
 
-def test_the_same_bytes() -> None:
+def test_the_same_bytes():
     """Golden digest: another order of elimination, or of streams, would be another release."""
     known = {"region": np.arange(500) % 2, "size": np.arange(500) % 3}
     codes = draw_given(conditional_columns(model(3), GIVEN), known, 500, seed=PostProcessingSeed(11))
@@ -250,7 +248,7 @@ def test_the_same_bytes() -> None:
     assert hashlib.sha256(stacked.tobytes()).hexdigest()[:16] == "073d8e54e47f4fad"
 
 
-def test_a_given_row_without_any_possible_other_is_refused() -> None:
+def test_a_given_row_without_any_possible_other_is_refused():
     zeros = np.zeros((4, 2))
     zeros[:, 1] = -np.inf
     made = GraphicalModel(DOMAIN, (("pay", "region"),), (zeros,), 1.0)
@@ -263,7 +261,7 @@ def test_a_given_row_without_any_possible_other_is_refused() -> None:
     )
 
 
-def test_given_columns_are_never_eliminated() -> None:
+def test_given_columns_are_never_eliminated():
     """Of a chain each column depends on one other; the memory is that of these tables."""
     chain = [("age", "work"), ("work", "pay"), ("pay", "region")]
     order = list(elimination(DOMAIN, chain, GIVEN))

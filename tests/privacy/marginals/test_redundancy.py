@@ -1,7 +1,5 @@
 """The search's approximate inverse: exact where it can be, and worth its price."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -13,13 +11,13 @@ from privacy.marginals.graph import CellDomain
 from tests.privacy.marginals.random_models import joint, random_model, summed
 
 
-def test_shared_columns_are_singles_and_common_sets() -> None:
+def test_shared_columns_are_singles_and_common_sets():
     """Columns of one clique alone are not shared; a clique inside another is."""
     cliques = [("a", "b", "c"), ("b", "c", "d"), ("d",), ("e", "f")]
     assert shared_columns(cliques) == [("b",), ("c",), ("d",), ("b", "c")]
 
 
-def test_the_inverse_is_exact_for_copies_of_one_column() -> None:
+def test_the_inverse_is_exact_for_copies_of_one_column():
     """Three cliques that are one column seen through one-cell columns: the second derivative is m 11ᵀ + ridge."""
     domain = CellDomain(("a", "p", "q"), (3, 1, 1))
     cliques = [("a",), ("a", "p"), ("a", "q")]
@@ -32,7 +30,7 @@ def test_the_inverse_is_exact_for_copies_of_one_column() -> None:
 
 
 @pytest.mark.long
-def test_without_what_is_shared_the_search_is_several_times_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_what_is_shared_the_search_is_several_times_longer(monkeypatch: pytest.MonkeyPatch):
     """All pairs of six columns, little noise: iterations with the inverse and with a cell-by-cell scaling."""
     domain = CellDomain(tuple("abcdef"), (3, 4, 5, 2, 3, 4))
     generator = np.random.default_rng(2)
@@ -49,7 +47,7 @@ def test_without_what_is_shared_the_search_is_several_times_longer(monkeypatch: 
     assert 2 * quick.iterations < slow.iterations
 
 
-def test_the_recursion_is_the_inverse_on_what_it_remembers() -> None:
+def test_the_recursion_is_the_inverse_on_what_it_remembers():
     """After a full set of steps on a quadratic the product solves it (the secant equations)."""
     generator = np.random.default_rng(3)
     root = generator.normal(size=(6, 6))

@@ -1,7 +1,5 @@
 """Residuals: whole numbers, how far a unit moves them, and unbiased tables from them with their covariance."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from math import prod
@@ -28,7 +26,7 @@ def _single_rows(shape: tuple[int, ...]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_one_row_moves_a_residual_by_the_closed_form(shape: tuple[int, ...]) -> None:
+def test_one_row_moves_a_residual_by_the_closed_form(shape: tuple[int, ...]):
     """Under both relations the largest squared norm over all pairs of cells is what is charged, no more."""
     rows = _single_rows(shape)
     assert {int((row**2).sum()) for row in rows} == {squared_change(shape, "add_remove")}
@@ -38,7 +36,7 @@ def test_one_row_moves_a_residual_by_the_closed_form(shape: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("shape", [(2,), (3,), (2, 2), (2, 3)])
 @pytest.mark.parametrize("rows_per_unit", [1, 2, 3])
-def test_rows_of_one_unit_move_it_by_the_square_of_their_number(shape: tuple[int, ...], rows_per_unit: int) -> None:
+def test_rows_of_one_unit_move_it_by_the_square_of_their_number(shape: tuple[int, ...], rows_per_unit: int):
     """All ways in which up to k rows come, or leave for up to k others, stay within k² times the bound of one."""
     rows = [np.zeros(shape, np.int64), *_single_rows(shape)]  # a row may also be missing
     units = [sum(chosen) for chosen in combinations_with_replacement(rows, rows_per_unit)]
@@ -50,14 +48,14 @@ def test_rows_of_one_unit_move_it_by_the_square_of_their_number(shape: tuple[int
         assert worst == rows_per_unit**2 * squared_change(shape, adjacency)  # type: ignore[arg-type]
 
 
-def test_the_number_of_rows_is_a_residual_that_a_unit_moves_by_its_rows() -> None:
+def test_the_number_of_rows_is_a_residual_that_a_unit_moves_by_its_rows():
     """Under replace_one, too: k rows may go for fewer."""
     for adjacency in ("add_remove", "replace_one"):
         assert residual_moves([Residual((), (), 1)], adjacency, 3) == (3,)
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-def test_residuals_that_are_drawn_together_move_by_the_sum_of_their_squares(adjacency: Adjacency) -> None:
+def test_residuals_that_are_drawn_together_move_by_the_sum_of_their_squares(adjacency: Adjacency):
     """Against every neighbour of one row: at most the bound, and under add_remove just that."""
     sizes, sets = (2, 3, 2), [(), (0,), (1,), (2,), (0, 1), (1, 2)]
     residuals = [Residual(tuple("abc"[i] for i in own), tuple(sizes[i] for i in own), 2 + len(own)) for own in sets]
@@ -78,7 +76,7 @@ def test_residuals_that_are_drawn_together_move_by_the_sum_of_their_squares(adja
         assert max(int(((a - b) ** 2).sum()) for a, b in product(vectors, vectors)) <= bound
 
 
-def test_residuals_add_up_to_zero_along_every_column_and_are_exact() -> None:
+def test_residuals_add_up_to_zero_along_every_column_and_are_exact():
     """They hold nothing of their margins; they are the integer tensor product."""
     counts = np.random.default_rng(1).integers(0, 100, (3, 4, 2))
     found = residual_of(counts)
@@ -91,7 +89,7 @@ def test_residuals_add_up_to_zero_along_every_column_and_are_exact() -> None:
 
 @given(st.integers(1, 10**22))
 @settings(max_examples=200)
-def test_squares_add_up_exactly(norm: int) -> None:
+def test_squares_add_up_exactly(norm: int):
     """The event states the squared norm itself, rounded neither up nor down, in a dozen numbers at most."""
     roots = squares_of(norm)
     assert sum(root**2 for root in roots) == norm
@@ -99,7 +97,7 @@ def test_squares_add_up_exactly(norm: int) -> None:
     assert min(roots) >= 1
 
 
-def test_what_is_no_residual_is_refused() -> None:
+def test_what_is_no_residual_is_refused():
     """A column of one cell, sizes for other columns, a column twice, a multiplier below 1."""
     for columns, shape, multiplier in (
         (("a",), (1,), 1),
@@ -111,7 +109,7 @@ def test_what_is_no_residual_is_refused() -> None:
             Residual(columns, shape, multiplier)
 
 
-def test_wrapping_around_is_a_function_of_the_whole_numbers() -> None:
+def test_wrapping_around_is_a_function_of_the_whole_numbers():
     """Numbers beyond 64 bits are those of exact arithmetic, modulo 2^64: so is their sum with noise."""
     counts = np.array([[2**61, 5], [7, 2**60]])
     exact = [[0, 0], [0, 0]]
@@ -147,7 +145,7 @@ def _rows() -> np.ndarray:
 
 
 @pytest.mark.parametrize("table", [("a",), ("c", "a"), ("b", "one", "c"), ("c", "b", "a"), ("one",), ()])
-def test_without_noise_a_table_is_the_exact_one(table: tuple[str, ...]) -> None:
+def test_without_noise_a_table_is_the_exact_one(table: tuple[str, ...]):
     """In any order of its columns, and with a column of one cell."""
     rows, residuals = _rows(), _residuals([("a", "b", "c")])
     found = ResidualTables(residuals, _exact(rows, residuals), total=None).table(table, SIZES)
@@ -159,7 +157,7 @@ def test_without_noise_a_table_is_the_exact_one(table: tuple[str, ...]) -> None:
     assert np.abs(found - exact).max() <= STEP
 
 
-def test_noisy_tables_agree_on_what_they_share() -> None:
+def test_noisy_tables_agree_on_what_they_share():
     """Whatever the noise is; a public total is kept exactly."""
     rows, residuals = _rows(), [each for each in _residuals([("a", "b"), ("b", "c")]) if each.columns]
     exact = _exact(rows, residuals)
@@ -172,7 +170,7 @@ def test_noisy_tables_agree_on_what_they_share() -> None:
 
 
 @pytest.mark.parametrize("table", [("a",), ("b", "c"), ("c", "one", "a", "b")])
-def test_the_covariance_of_any_two_cells_is_that_of_the_linear_map(table: tuple[str, ...]) -> None:
+def test_the_covariance_of_any_two_cells_is_that_of_the_linear_map(table: tuple[str, ...]):
     """Column by column of the map from noise to the table, as the code makes it."""
     residuals = _residuals([("a", "b", "c")])
     size = sum(each.cells for each in residuals)
@@ -192,7 +190,7 @@ def test_the_covariance_of_any_two_cells_is_that_of_the_linear_map(table: tuple[
         assert found[i, j] == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
 
 
-def test_the_covariance_of_all_cells_adds_up_to_the_variance_of_the_total() -> None:
+def test_the_covariance_of_all_cells_adds_up_to_the_variance_of_the_total():
     """A sum over all cells has the noise of the residual of no column alone."""
     residuals = _residuals([("a", "b", "c")])
     variances, table = residual_variances(residuals, Fraction(5)), ("a", "b", "c")
@@ -205,7 +203,7 @@ def test_the_covariance_of_all_cells_adds_up_to_the_variance_of_the_total() -> N
     assert total == variances[()]
 
 
-def test_a_table_whose_residuals_were_not_measured_is_refused() -> None:
+def test_a_table_whose_residuals_were_not_measured_is_refused():
     """And so are more numbers than there are."""
     residuals = _residuals([("a", "b")])
     values = np.zeros(sum(each.cells for each in residuals), np.int64)

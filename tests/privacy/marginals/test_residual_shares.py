@@ -1,7 +1,5 @@
 """The precision of each residual: the closed form against a numerical minimum, and what whole numbers cost."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 from math import prod, sqrt
@@ -76,7 +74,7 @@ def test_whole_numbers_cost_less_than_a_thousandth_of_the_least_error(
     weights: dict[int, Fraction] | None,
     adjacency: Adjacency,
     public: bool,
-) -> None:
+):
     """The planned sum of variances lies above the least one, by less than a thousandth; at the same cost. Under
     replace_one the least is of plans of residuals that pay for each by its own largest move; no plan at all is below
     `least_error`."""
@@ -96,7 +94,7 @@ def test_whole_numbers_cost_less_than_a_thousandth_of_the_least_error(
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_under_replace_one_no_plan_is_below_the_bound(public: bool) -> None:
+def test_under_replace_one_no_plan_is_below_the_bound(public: bool):
     """300 plans of whole marginals with any noise, each paid for by its own worst pair of rows, or a row and none.
     With a public total the number of rows is known, and no row comes or goes."""
     source = np.random.default_rng(5)
@@ -104,7 +102,6 @@ def test_under_replace_one_no_plan_is_below_the_bound(public: bool) -> None:
     weights = (Fraction(1), Fraction(3), Fraction(2))
     workload = Workload(tuple(sizes.items()), tables, weights)
     least = least_error(workload, Fraction(1, 2), adjacency="replace_one", rows_per_unit=1, total_is_public=public)
-
     wanted, grams = _matrices(workload)
     nearest = np.inf
     for _ in range(300):
@@ -118,7 +115,7 @@ def test_under_replace_one_no_plan_is_below_the_bound(public: bool) -> None:
     assert least <= nearest <= 2 * least
 
 
-def test_the_expected_error_is_the_sum_of_every_cell_s_variance() -> None:
+def test_the_expected_error_is_the_sum_of_every_cell_s_variance():
     """Added up cell by cell from the covariance of the tables."""
     workload = _workload({"a": 2, "b": 3, "c": 4}, (1, 2), {2: Fraction(3)})
     variances = _planned(workload, Fraction(1), "add_remove", public=False)
@@ -132,7 +129,7 @@ def test_the_expected_error_is_the_sum_of_every_cell_s_variance() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int) -> None:
+def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int):
     """A numerical minimum over the precision of every residual, and over whole marginals too, is no less. The second
     search is independent of residuals: noise of any variance on each marginal of the closure, and least squares on
     all rows of the domain. ResidualPlanner says that neither has less error."""
@@ -142,7 +139,6 @@ def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int) -> Non
     weights = tuple(Fraction(int(each)) for each in source.integers(1, 6, 3))
     workload = Workload(tuple(sizes.items()), tables, weights)
     least = least_error(workload, Fraction(1, 2), adjacency="add_remove", rows_per_unit=1, total_is_public=False)
-
     wanted, grams = _matrices(workload)
 
     def error(logs: np.ndarray) -> float:
@@ -156,7 +152,7 @@ def test_no_other_linear_plan_found_by_a_search_has_less_error(seed: int) -> Non
     assert found.fun <= least * 1.6
 
 
-def test_multipliers_are_fourth_roots_in_whole_numbers() -> None:
+def test_multipliers_are_fourth_roots_in_whole_numbers():
     """Few columns first; each is the root that floats give, rounded down, and the least is from 64 to 127."""
     workload = _workload({"a": 2, "b": 3, "c": 4}, (2,))
     made = optimal_residuals(workload, adjacency="add_remove", total_is_public=False)
@@ -171,7 +167,7 @@ def test_multipliers_are_fourth_roots_in_whole_numbers() -> None:
     assert 64 <= min(each.multiplier for each in made) < 128
 
 
-def test_tables_with_too_many_residuals_are_refused() -> None:
+def test_tables_with_too_many_residuals_are_refused():
     """A table of 18 columns has 262,144 of them."""
     sizes = {f"x{number}": 2 for number in range(18)}
     with pytest.raises(TooManyResiduals):
@@ -180,7 +176,7 @@ def test_tables_with_too_many_residuals_are_refused() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
-def test_no_linear_plan_with_laplace_noise_is_below_the_bound(seed: int) -> None:
+def test_no_linear_plan_with_laplace_noise_is_below_the_bound(seed: int):
     """A search over matrices, each row with Laplace noise for the largest sum of sizes in a column."""
     source = np.random.default_rng(seed)
     sizes = {"a": 2, "b": 3}
@@ -201,7 +197,7 @@ def test_no_linear_plan_with_laplace_noise_is_below_the_bound(seed: int) -> None
     assert error(start) >= bound
 
 
-def test_the_bound_of_laplace_noise_is_the_least_error_where_one_table_is_asked() -> None:
+def test_the_bound_of_laplace_noise_is_the_least_error_where_one_table_is_asked():
     """Its cells by themselves: one number a cell."""
     workload = Workload((("a", 4),), (("a",),), (Fraction(1),))
     assert least_squares_of_one(workload, adjacency="add_remove") == pytest.approx(4)

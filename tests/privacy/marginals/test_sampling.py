@@ -1,7 +1,5 @@
 """Sampled rows follow the model, replay byte for byte, and never break a structural zero."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -32,7 +30,7 @@ def counted(domain: CellDomain, rows: np.ndarray, clique: tuple[str, ...]) -> np
     return np.bincount(np.ravel_multi_index(codes, shape), minlength=int(np.prod(shape))).reshape(shape)
 
 
-def test_the_same_potentials_and_seed_give_the_same_bytes() -> None:
+def test_the_same_potentials_and_seed_give_the_same_bytes():
     """A digest that any machine must reproduce; another seed gives others."""
     generator = [np.arange(12.0).reshape(3, 4) % 5 / 8, np.arange(20.0).reshape(4, 5) % 7 / 4]
     model = GraphicalModel(CHAIN, (("a", "b"), ("b", "c")), tuple(generator), 1000.0)
@@ -47,7 +45,7 @@ def test_the_same_potentials_and_seed_give_the_same_bytes() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(models())
-def test_every_row_is_possible(model: GraphicalModel) -> None:
+def test_every_row_is_possible(model: GraphicalModel):
     """No sampled combination has probability zero, and one-way counts are within the rounding of each step."""
     table = joint(model)
     rows = sample(model, 200, seed=SEED)
@@ -57,7 +55,7 @@ def test_every_row_is_possible(model: GraphicalModel) -> None:
 
 
 @pytest.mark.stat
-def test_pairs_survive_sampling_also_across_nodes() -> None:
+def test_pairs_survive_sampling_also_across_nodes():
     """Chi-square of all pairs and triples of a chain: n = 200,000, false alarms below 1e-9 each. Systematic rounding
     varies less than independent draws, so the bound is one-sided. The wrong case, codes laid out in the order of the
     rows instead of shuffled within groups, fails it by far."""
@@ -76,7 +74,7 @@ def test_pairs_survive_sampling_also_across_nodes() -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_a_single_row_follows_the_model() -> None:
+def test_a_single_row_follows_the_model():
     """n = 20,000 seeds, one row each: chi-square of the joint table, false alarm 1e-9."""
     domain = CellDomain(("a", "b"), (2, 3))
     model = random_model(domain, (("a", "b"),), 8)
@@ -86,7 +84,7 @@ def test_a_single_row_follows_the_model() -> None:
     assert statistic < chi2.isf(1e-9, 5)
 
 
-def test_counts_are_within_one_of_the_expectation_in_the_first_column() -> None:
+def test_counts_are_within_one_of_the_expectation_in_the_first_column():
     """Rounding, not drawing: the first column's counts are the expectations rounded up or down."""
     model = random_model(CHAIN, (("a", "b"), ("b", "c"), ("c", "d")), 5)
     rows = sample(model, 12_345, seed=SEED)
@@ -95,7 +93,7 @@ def test_counts_are_within_one_of_the_expectation_in_the_first_column() -> None:
     assert (np.abs(counted(CHAIN, rows, (first,)) - expected) < 1).all()
 
 
-def test_evidence_holds_and_conditions_the_rest() -> None:
+def test_evidence_holds_and_conditions_the_rest():
     """One column fixed, another restricted to two codes; the third follows the conditional table."""
     model = random_model(CHAIN, (("a", "b"), ("b", "c"), ("c", "d")), 9)
     rows = sample(model, 50_000, seed=SEED, where={"d": 2, "a": [0, 2]})
@@ -105,7 +103,7 @@ def test_evidence_holds_and_conditions_the_rest() -> None:
     np.testing.assert_allclose(counted(CHAIN, rows, ("b",)) / 50_000, table / table.sum(), atol=0.01)
 
 
-def test_impossible_evidence_and_bad_arguments_are_refused() -> None:
+def test_impossible_evidence_and_bad_arguments_are_refused():
     """Named, before anything is drawn."""
     values = np.array([[0.0, -np.inf], [0.0, 0.0]])
     model = GraphicalModel(CellDomain(("a", "b"), (2, 2)), (("a", "b"),), (values,), 3.0)
@@ -122,7 +120,7 @@ def test_impossible_evidence_and_bad_arguments_are_refused() -> None:
     assert sample(model, 0, seed=SEED).shape == (0, 2)
 
 
-def test_portable_functions_are_accurate() -> None:
+def test_portable_functions_are_accurate():
     """Against the library's, over their whole ranges."""
     logs = -np.linspace(0, 30, 100_001)
     np.testing.assert_allclose(scaled_exponential(logs, 50), np.exp(logs) * 2.0**50, rtol=1e-14, atol=1.0)
@@ -133,7 +131,7 @@ def test_portable_functions_are_accurate() -> None:
 
 
 @pytest.mark.services
-def test_the_bytes_do_not_depend_on_the_processor() -> None:
+def test_the_bytes_do_not_depend_on_the_processor():
     """The same digest with all of numpy's vectorised kernels switched off, as on the oldest processor it runs on."""
     features = [*np._core._multiarray_umath.__cpu_dispatch__]  # type: ignore[attr-defined]
     lacking = [name for name in features if np._core._multiarray_umath.__cpu_features__.get(name)]  # type: ignore[attr-defined]
@@ -158,7 +156,7 @@ def test_the_bytes_do_not_depend_on_the_processor() -> None:
     assert len(digests) == 1
 
 
-def test_more_rows_than_a_batch_are_drawn_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_rows_than_a_batch_are_drawn_batch_by_batch(monkeypatch: pytest.MonkeyPatch):
     """Each batch has streams of its own, and the first one is what a smaller request gets."""
     model = random_model(CHAIN, (("a", "b"), ("b", "c")), 5)
     monkeypatch.setattr(sampling, "BATCH", 100)

@@ -1,7 +1,5 @@
 """Scores of a private choice: their values and their sensitivities, by brute force over all small neighbours."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 
@@ -31,7 +29,7 @@ def replaced(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return made
 
 
-def test_a_distance_is_weighted_and_moves_by_its_weight() -> None:
+def test_a_distance_is_weighted_and_moves_by_its_weight():
     """Replacing a row moves it by at most 2 w, removing one by w, and some neighbour reaches both."""
     prediction = np.array([[1, 0, 2], [0, 1, 0]])
     score = DistanceScore(prediction, Fraction(3, 2), Fraction(1, 3))
@@ -45,13 +43,13 @@ def test_a_distance_is_weighted_and_moves_by_its_weight() -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 3, 5, 6])
-def test_mutual_information_never_moves_by_more_than_its_sensitivity(rows: int) -> None:
+def test_mutual_information_never_moves_by_more_than_its_sensitivity(rows: int):
     score = MutualInformationScore(rows)
     changes = [abs(score_of(score, t) - score_of(score, r)) for t in tables(rows) for r in replaced(t)]
     assert max(changes) <= score.sensitivity("replace_one", 1)
 
 
-def test_mutual_information_moves_by_less_where_a_select_drops_the_row() -> None:
+def test_mutual_information_moves_by_less_where_a_select_drops_the_row():
     """Neighbours of m and m - 1 rows, every table up to 6 rows, whatever number is declared; some come close. And the
     bound of docs/derivations.md for m up to 100,000: 0.92 of the sensitivity."""
     for declared in (2, 3, 6):
@@ -71,7 +69,7 @@ def test_mutual_information_moves_by_less_where_a_select_drops_the_row() -> None
 
 
 @pytest.mark.parametrize(("declared", "rows"), [(2, 5), (2, 6)])
-def test_a_false_declared_number_of_rows_does_not_make_the_sensitivity_false(declared: int, rows: int) -> None:
+def test_a_false_declared_number_of_rows_does_not_make_the_sensitivity_false(declared: int, rows: int):
     """More rows than declared: scores are scaled, for without that they would move by more than is derived."""
     score, honest = MutualInformationScore(declared), MutualInformationScore(rows)
 
@@ -81,14 +79,14 @@ def test_a_false_declared_number_of_rows_does_not_make_the_sensitivity_false(dec
     assert largest(score) <= score.sensitivity("replace_one", 1) < largest(honest)
 
 
-def test_mutual_information_in_nats_times_rows() -> None:
+def test_mutual_information_in_nats_times_rows():
     """Two columns that say the same: n log 2; independent ones: 0."""
     same, independent = np.array([[50, 0], [0, 50]]), np.array([[25, 25], [25, 25]])
     assert float(score_of(MutualInformationScore(100), same)) == pytest.approx(100 * np.log(2), abs=0.001)
     assert score_of(MutualInformationScore(100), independent) == 0
 
 
-def test_mutual_information_is_offered_for_a_public_number_of_rows_only() -> None:
+def test_mutual_information_is_offered_for_a_public_number_of_rows_only():
     with pytest.raises(ValueError, match="adjacency replace_one"):
         MutualInformationScore(100).sensitivity("add_remove", 1)
     with pytest.raises(ValueError, match="one row a unit"):
@@ -97,7 +95,7 @@ def test_mutual_information_is_offered_for_a_public_number_of_rows_only() -> Non
         MutualInformationScore(1).sensitivity("replace_one", 1)
 
 
-def test_nobody_can_change_a_prediction_after_it_was_looked_at() -> None:
+def test_nobody_can_change_a_prediction_after_it_was_looked_at():
     given = np.zeros(3, dtype=np.int64)
     score = DistanceScore(given, Fraction(1), Fraction(0))
     given[0] = 7

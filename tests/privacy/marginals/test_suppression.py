@@ -1,7 +1,5 @@
 """The minimum-frequency rule: tails against sums of the mass in fifty digits, thresholds, simulated shares."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -39,7 +37,7 @@ def mass(event: CountNoise, reach: int) -> dict[int, Decimal]:
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("least", [-30, -3, 0, 1, 2, 11, 60])
-def test_tails_and_means_are_the_sums_of_the_mass(event: CountNoise, least: int) -> None:
+def test_tails_and_means_are_the_sums_of_the_mass(event: CountNoise, least: int):
     masses = mass(event, 1500 if isinstance(event, DiscreteLaplace) else 400)
     above = sum((p for x, p in masses.items() if x >= least), Decimal(0))
     assert tail(event, least) == pytest.approx(float(above), rel=1e-9, abs=1e-300)
@@ -49,7 +47,7 @@ def test_tails_and_means_are_the_sums_of_the_mass(event: CountNoise, least: int)
 
 
 @pytest.mark.parametrize("least", [1, 40_000, 10**5, 3 * 10**5])
-def test_wide_gaussian_noise_is_bounded_from_above_and_closely(least: int) -> None:
+def test_wide_gaussian_noise_is_bounded_from_above_and_closely(least: int):
     """Just below and above the width at which the table ends: the bound is above the sum, and near."""
     summed = DiscreteGaussian(Fraction(WIDEST_TABLE**2), (1,))
     bounded = DiscreteGaussian(Fraction(WIDEST_TABLE**2) + Fraction(1, 10**6), (1,))
@@ -61,7 +59,7 @@ def test_wide_gaussian_noise_is_bounded_from_above_and_closely(least: int) -> No
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("at_most", ["0.4", "0.01", "1e-6"])
-def test_auto_is_the_least_margin_that_keeps_the_bound(event: CountNoise, at_most: str) -> None:
+def test_auto_is_the_least_margin_that_keeps_the_bound(event: CountNoise, at_most: str):
     terms = MinimumFrequency(k=10, t="auto", at_most=Decimal(at_most))
     threshold = threshold_for(terms, event)
     assert threshold.t == least_margin(event, float(at_most))
@@ -70,18 +68,18 @@ def test_auto_is_the_least_margin_that_keeps_the_bound(event: CountNoise, at_mos
     assert Decimal(published_below(threshold, event)) <= Decimal(at_most)
 
 
-def test_the_stated_probability_is_rounded_up() -> None:
+def test_the_stated_probability_is_rounded_up():
     event = DiscreteLaplace(Fraction(1, 10), (1,))
     exact = sum(p for x, p in mass(event, 3000).items() if x >= 8)
     stated = Decimal(published_below(Threshold(10, 7), event))
     assert exact < stated < exact * Decimal("1.00002")
 
 
-def test_a_written_margin_is_taken_as_it_is() -> None:
+def test_a_written_margin_is_taken_as_it_is():
     assert threshold_for(MinimumFrequency(k=3, t=5), EVENTS[0]) == Threshold(3, 5)
 
 
-def test_what_lies_below_the_threshold_cannot_be_told_apart() -> None:
+def test_what_lies_below_the_threshold_cannot_be_told_apart():
     noisy = np.array([[-5, 0, 13], [14, 15, 400]])
     threshold = Threshold(10, 5)
     assert threshold.censored(noisy).tolist() == [[14, 14, 14], [14, 15, 400]]
@@ -90,7 +88,7 @@ def test_what_lies_below_the_threshold_cannot_be_told_apart() -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("event", [EVENTS[0], EVENTS[3]])
-def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNoise) -> None:
+def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNoise):
     """n = 200,000 draws for each of seven exact counts, of each of two noises. A share has a standard error of at
     most 0.00112: eight of them are 0.009, false alarm below 2e-15 each. A mean of noise whose standard deviation is
     at most 14.2 has one of at most 0.21 where a fortieth of the draws is published: eight of them are 1.7. The wrong
@@ -112,7 +110,7 @@ def test_cells_are_suppressed_and_biased_as_often_as_it_is_told(event: CountNois
             )
 
 
-def test_the_record_s_words_have_the_numbers() -> None:
+def test_the_record_s_words_have_the_numbers():
     told = rule_statement(MinimumFrequency(k=10, t="auto", at_most=Decimal("0.01")), EVENTS[0])
     assert (told["k"], told["t"], told["threshold"]) == (10, 39, 49)
     assert [row["exact"] for row in told["effect"]] == [0, 1, 9, 10, 49, 98, 196]
@@ -122,6 +120,6 @@ def test_the_record_s_words_have_the_numbers() -> None:
 
 
 @pytest.mark.parametrize("at_most", [0.0, 1.0, -0.1])
-def test_a_bound_that_is_no_probability_is_refused(at_most: float) -> None:
+def test_a_bound_that_is_no_probability_is_refused(at_most: float):
     with pytest.raises(ValueError, match="at_most"):
         least_margin(EVENTS[0], at_most)

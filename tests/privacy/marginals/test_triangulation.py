@@ -1,7 +1,5 @@
 """Model sizes are known before anything is built, also with one clique more; the trees are junction trees."""
 
-from __future__ import annotations
-
 import time
 from itertools import combinations, pairwise
 from math import prod
@@ -35,7 +33,7 @@ def graphs(draw: st.DrawFn) -> tuple[CellDomain, list[tuple[str, ...]]]:
         ([("a", "b", "c", "d")], 210),
     ],
 )
-def test_the_size_is_eight_bytes_a_cell_of_the_triangulated_graph(cliques: list[tuple[str, ...]], cells: int) -> None:
+def test_the_size_is_eight_bytes_a_cell_of_the_triangulated_graph(cliques: list[tuple[str, ...]], cells: int):
     """Worked by hand; the cycle of four gets the cheaper of its two chords."""
     assert model_size(ABCD, cliques) == 8 * cells / 2**20
 
@@ -45,7 +43,7 @@ def test_the_size_is_eight_bytes_a_cell_of_the_triangulated_graph(cliques: list[
 @given(graphs())
 def test_the_tree_is_what_was_announced_and_has_the_running_intersection(
     graph: tuple[CellDomain, list[tuple[str, ...]]],
-) -> None:
+):
     """Its tables take the announced memory, hold every clique, and each column's nodes hang together."""
     domain, cliques = graph
     tree = junction_tree(domain, cliques)
@@ -63,7 +61,7 @@ def test_the_tree_is_what_was_announced_and_has_the_running_intersection(
 
 @settings(max_examples=100, deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
-def test_the_order_of_cliques_and_columns_changes_nothing(graph: tuple[CellDomain, list], shuffle: object) -> None:
+def test_the_order_of_cliques_and_columns_changes_nothing(graph: tuple[CellDomain, list], shuffle: object):
     """The same tree from the same edges."""
     domain, cliques = graph
     mixed = [tuple(reversed(clique)) for clique in cliques]
@@ -71,7 +69,7 @@ def test_the_order_of_cliques_and_columns_changes_nothing(graph: tuple[CellDomai
     assert junction_tree(domain, mixed) == junction_tree(domain, cliques)
 
 
-def test_a_model_above_the_cap_is_refused_with_size_and_cap() -> None:
+def test_a_model_above_the_cap_is_refused_with_size_and_cap():
     """Both numbers are attributes and in the message; at the cap it passes."""
     size = model_size(ABCD, [("a", "b", "c", "d")])
     check_size(ABCD, [("a", "b", "c", "d")], size)
@@ -80,7 +78,7 @@ def test_a_model_above_the_cap_is_refused_with_size_and_cap() -> None:
     assert (refused.value.size_mb, refused.value.cap_mb) == (size, size / 2)
 
 
-def test_a_hundred_columns_are_triangulated_quickly() -> None:
+def test_a_hundred_columns_are_triangulated_quickly():
     """A chain with chords: bands of three columns, nothing larger."""
     domain = CellDomain(tuple(f"c{number}" for number in range(100)), (5,) * 100)
     names = domain.columns
@@ -103,7 +101,7 @@ def models(draw: st.DrawFn) -> tuple[CellDomain, list[tuple[str, ...]], tuple[st
 @pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(models())
-def test_the_size_with_one_more_clique_is_that_of_the_whole_model(case: tuple) -> None:
+def test_the_size_with_one_more_clique_is_that_of_the_whole_model(case: tuple):
     """Whether the clique is known already, or touches no block, one, several, or several connected parts."""
     domain, known, clique = case
     sizes = ModelSizes(domain, known)
@@ -136,7 +134,7 @@ def blocks_by_definition(edges: set[frozenset[int]]) -> set[frozenset[int]]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=14))
-def test_blocks_are_those_of_the_definition(count: int, drawn: list[tuple[int, int]]) -> None:
+def test_blocks_are_those_of_the_definition(count: int, drawn: list[tuple[int, int]]):
     """And one more edge makes one block of those between its ends."""
     edges = {frozenset((one, other)) for one, other in drawn if one != other and max(one, other) < count}
     neighbours = [sum(1 << other for other in range(count) if {one, other} in edges) for one in range(count)]
@@ -152,7 +150,7 @@ def test_blocks_are_those_of_the_definition(count: int, drawn: list[tuple[int, i
 
 
 @pytest.mark.long
-def test_all_pairs_of_a_wide_tree_are_known_in_seconds() -> None:
+def test_all_pairs_of_a_wide_tree_are_known_in_seconds():
     """120 columns in a chain: each of 7,140 pairs closes a cycle of its own."""
     columns = tuple(f"c{place:03d}" for place in range(120))
     domain = CellDomain(columns, tuple(2 + place % 9 for place in range(120)))

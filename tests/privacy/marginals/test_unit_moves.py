@@ -1,7 +1,5 @@
 """How far a unit moves distinct counts, sums within a quota and counts inside bins: by brute force."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -62,9 +60,7 @@ def distinct_changes(counted: DistinctCount, rows: int, adjacency: Adjacency, ce
 @pytest.mark.parametrize("rows", [1, 2, 3])
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("counted", [UNITS, DistinctCount("note", None, True), DistinctCount("sex", VALUES, True)])
-def test_no_change_is_worse_than_the_moves(
-    counted: DistinctCount, adjacency: Adjacency, rows: int, cells: int
-) -> None:
+def test_no_change_is_worse_than_the_moves(counted: DistinctCount, adjacency: Adjacency, rows: int, cells: int):
     """L1 for pure losses, L2 for Gaussian noise, Rényi losses of Laplace noise; declared values reach. Two values are
     all that there is, so texts, of which nobody knows how many, may stay below."""
     terms = {"adjacency": adjacency, "rows_per_unit": rows, "cells": cells}
@@ -90,7 +86,7 @@ def changes_of(counted: DistinctCount, terms: dict[str, object]) -> set[Change]:
 
 
 @pytest.mark.parametrize("counted", [UNITS, DistinctCount("note", None, True)])
-def test_a_bound_of_one_row_less_is_exceeded(counted: DistinctCount) -> None:
+def test_a_bound_of_one_row_less_is_exceeded(counted: DistinctCount):
     """The comparison above finds it: three rows in three cells, priced as two."""
     event = cell_sum_event(LaplaceNoise(Fraction(1)), counted, adjacency="add_remove", rows_per_unit=2, cells=3)
     assert isinstance(event, DiscreteLaplace)
@@ -113,14 +109,12 @@ def test_a_bound_of_one_row_less_is_exceeded(counted: DistinctCount) -> None:
         ("add_remove", 10**6, 1, None, (245,) * 4081 + (155,)),
     ],
 )
-def test_moves_by_hand(
-    adjacency: Adjacency, rows: int, most: int | None, cells: int | None, moves: tuple[int, ...]
-) -> None:
+def test_moves_by_hand(adjacency: Adjacency, rows: int, most: int | None, cells: int | None, moves: tuple[int, ...]):
     """The last is a list of 4,096 entries at most: fewer cells that move farther, and the same L1."""
     assert distinct_moves(adjacency, rows, most_per_cell=most, cells=cells) == moves
 
 
-def test_cells_that_are_not_declared_bound_nothing() -> None:
+def test_cells_that_are_not_declared_bound_nothing():
     """Of selected keys nobody knows the number before: the event is that of the plan, whatever was selected."""
     counted = DistinctCount(None, None, False)
     events = {
@@ -166,7 +160,6 @@ def scanned(folder: Path, form: LoneSum, units: list[Rows]) -> NDArray[np.int64]
 
 
 def added(form: LoneSum, unit: Rows) -> list[int]:
-    """The same, row by row: each adds what is left of the quota."""
     totals, left = [0, 0], form.quota or 0
     for cell, stored in unit:
         value = 0 if stored == 0 else form.low_steps + stored - 1
@@ -196,7 +189,7 @@ def loss(change: NDArray[np.int64] | tuple[int, ...], scale: float, order: float
 
 
 @pytest.mark.parametrize(("low", "high"), CLIPS)
-def test_no_unit_moves_the_sums_further_than_the_quota(tmp_path: Path, low: str, high: str) -> None:
+def test_no_unit_moves_the_sums_further_than_the_quota(tmp_path: Path, low: str, high: str):
     """L1, for pure losses, is reached exactly; L2 and the Renyi losses of the moves are never exceeded."""
     for per_unit in (1, 2, 4):
         form = form_of(low, high, per_unit)
@@ -217,7 +210,7 @@ def test_no_unit_moves_the_sums_further_than_the_quota(tmp_path: Path, low: str,
                 assert all(loss(each, scale, order) <= worst + 1e-12 for each in found if each.any())
 
 
-def test_a_scan_that_forgets_the_quota_is_found_out(tmp_path: Path) -> None:
+def test_a_scan_that_forgets_the_quota_is_found_out(tmp_path: Path):
     """Rows that are each cut to the quota, and not together: two of them move the sums twice as far."""
     form = form_of("0", "3", 2)
     units = every_unit(form, 2)
@@ -232,7 +225,7 @@ def scanned_second(folder: Path, form: LoneSum, units: list[Rows]) -> NDArray[np
     return scanned(folder / "second", form, [unit[1:] for unit in units])
 
 
-def test_the_quota_hides_less_than_the_clip_of_all_rows() -> None:
+def test_the_quota_hides_less_than_the_clip_of_all_rows():
     """Four steps in place of 3 rows of 3 steps; the form without a quota keeps its price."""
     (bounded, _), (whole, _) = (events(form_of("0", "3", each), "add_remove", 3) for each in (4, None))
     assert (bounded.moves, whole.moves) == ((4,), (9,))
@@ -241,7 +234,7 @@ def test_the_quota_hides_less_than_the_clip_of_all_rows() -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-def test_a_sum_and_its_count_cost_what_their_draws_cost_together(tmp_path: Path, adjacency: Adjacency) -> None:
+def test_a_sum_and_its_count_cost_what_their_draws_cost_together(tmp_path: Path, adjacency: Adjacency):
     """The worst unit moves both as far as they can be moved at once: no joint price is below the sum of the two."""
     form, rows = form_of("0", "3", 4), 2
     units = every_unit(form, rows)
@@ -281,7 +274,7 @@ def counted(folder: Path, rows: tuple[int, ...], tree: BinTree = TREE) -> NDArra
 
 
 @pytest.mark.long
-def test_each_row_is_in_one_leaf_and_a_missing_value_beside_them(tmp_path: Path) -> None:
+def test_each_row_is_in_one_leaf_and_a_missing_value_beside_them(tmp_path: Path):
     """Against the definition: offset o stands as o + 1; -3 is the lower bound."""
     for stored in range(101):
         found = counted(tmp_path, (stored,))
@@ -294,7 +287,7 @@ def test_each_row_is_in_one_leaf_and_a_missing_value_beside_them(tmp_path: Path)
 
 @pytest.mark.long
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-def test_no_neighbour_moves_counts_further_than_the_event_says(tmp_path: Path, adjacency: Adjacency) -> None:
+def test_no_neighbour_moves_counts_further_than_the_event_says(tmp_path: Path, adjacency: Adjacency):
     """All changes of one unit of up to two rows: L1 and L2 are at most the event's, and both are reached."""
     event = cell_sum_event(GaussianNoise(Fraction(1, 2)), TREE, adjacency=adjacency, rows_per_unit=2)
     worst = sum(event.moves), sum(move * move for move in event.moves)
@@ -308,7 +301,7 @@ def test_no_neighbour_moves_counts_further_than_the_event_says(tmp_path: Path, a
     assert max(two for _, two in norms) == worst[1]
 
 
-def test_a_price_that_forgets_a_level_is_exceeded(tmp_path: Path) -> None:
+def test_a_price_that_forgets_a_level_is_exceeded(tmp_path: Path):
     change = counted(tmp_path, (5,))
     event = cell_sum_event(LaplaceNoise(Fraction(1)), TREE, adjacency="add_remove", rows_per_unit=1)
     assert isinstance(event, DiscreteLaplace)
@@ -316,7 +309,7 @@ def test_a_price_that_forgets_a_level_is_exceeded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 2, 3), (0, 2, 2), (0, 5, 3), (0, 400)])
-def test_a_grant_refuses_cuts_that_leave_an_offset_without_a_leaf(cuts: tuple[int, ...]) -> None:
+def test_a_grant_refuses_cuts_that_leave_an_offset_without_a_leaf(cuts: tuple[int, ...]):
     """The query's own check, which the grant asks before it opens a handle."""
     lattice = ValueLattice("pay", TREE.lattice.low, TREE.lattice.high, TREE.lattice.step, counts_missing=True)
 
@@ -329,7 +322,7 @@ def test_a_grant_refuses_cuts_that_leave_an_offset_without_a_leaf(cuts: tuple[in
         query.check(Relation("add_remove", 1, None))
 
 
-def test_the_cuts_are_part_of_what_a_run_that_resumes_asks_for_again() -> None:
+def test_the_cuts_are_part_of_what_a_run_that_resumes_asks_for_again():
     one, other = (PrivateCellSums((), (), tree, "a", "b", lambda _: np.zeros(1, np.int64)) for tree in _two())
     noise, relation = GaussianNoise(Fraction(1)), Relation("add_remove", 1, None)
     identities = [CellSumQuery(each, noise).identity(relation, 0) for each in (one, other)]

@@ -1,7 +1,5 @@
 """The largest variance of a set of tables: near the bound, and near what a search without the bound finds."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 from math import exp, prod, sqrt
@@ -62,7 +60,7 @@ def _worst(workload: Workload, shared: Workload, adjacency: Adjacency, *, public
 )
 def test_the_largest_variance_is_within_a_part_in_two_hundred_of_the_bound(
     sizes: dict[str, int], ways: tuple[int, ...], seed: int | None, adjacency: Adjacency, public: bool
-) -> None:
+):
     """Whole-number multipliers included; nothing is below the bound, and the sum's own plan is above."""
     workload = _workload(sizes, _all(sizes, ways), seed)
     shared, bound = worst_case_workload(workload, adjacency=adjacency, total_is_public=public)
@@ -99,7 +97,7 @@ def _paid(workload: Workload, shared: Workload, adjacency: Adjacency, *, public:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_search_over_all_precisions_finds_nothing_better(seed: int) -> None:
+def test_a_search_over_all_precisions_finds_nothing_better(seed: int):
     """A second minimum, of a smooth maximum over the variances themselves: neither below the bound nor far above."""
     sizes = {"a": 2, "b": 3, "c": 4}
     tables = (("a", "b"), ("b", "c"), ("a",), ("c",))
@@ -133,7 +131,7 @@ def test_a_search_over_all_precisions_finds_nothing_better(seed: int) -> None:
     assert bound * (1 - 1e-9) <= largest(start, None) <= bound * 1.003
 
 
-def test_the_bound_is_above_what_any_one_table_needs() -> None:
+def test_the_bound_is_above_what_any_one_table_needs():
     """No plan for all tables is better for one of them than a plan for that one: the bound knows of all of them."""
     workload = _workload(ADULT, _all(ADULT, (1, 2, 3)))
     _, bound = worst_case_workload(workload, adjacency="add_remove", total_is_public=False)
@@ -161,16 +159,14 @@ def mass(event: DiscreteLaplace | DiscreteGaussian) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("event", LAPLACE + GAUSSIAN)
-def test_the_variance_is_that_of_the_distribution(event: DiscreteLaplace | DiscreteGaussian) -> None:
+def test_the_variance_is_that_of_the_distribution(event: DiscreteLaplace | DiscreteGaussian):
     support, weight = mass(event)
     assert variance(event) == pytest.approx(float(np.sum(weight * support**2)), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("event", LAPLACE + GAUSSIAN)
-def test_the_half_width_is_the_smallest_that_covers(
-    event: DiscreteLaplace | DiscreteGaussian, confidence: float
-) -> None:
+def test_the_half_width_is_the_smallest_that_covers(event: DiscreteLaplace | DiscreteGaussian, confidence: float):
     support, weight = mass(event)
     q = half_width(event, confidence)
     assert weight[np.abs(support) <= q].sum() >= confidence - 1e-9
@@ -178,7 +174,7 @@ def test_the_half_width_is_the_smallest_that_covers(
         assert weight[np.abs(support) < q].sum() < confidence
 
 
-def test_a_confidence_outside_its_range_is_refused() -> None:
+def test_a_confidence_outside_its_range_is_refused():
     for confidence in (0, 1, -0.5, 2):
         with pytest.raises(ValueError, match="confidence"):
             half_width(LAPLACE[0], confidence)

@@ -1,7 +1,5 @@
 """What the noise tests share: exact distributions, the statistics that judge draws, and crafted byte sources."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import exp, floor, log, sqrt

@@ -1,7 +1,5 @@
 """Coins are decided by the first byte that differs; the bytes of a probability are exact, however many are asked."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -24,7 +22,7 @@ HALF_ISH = odds_share(Fraction(1, 7))
 FIRST, SECOND, THIRD = (HALF_ISH.byte(index) for index in range(3))
 
 
-def test_ties_go_on_with_further_bytes_for_the_tied_coins_only() -> None:
+def test_ties_go_on_with_further_bytes_for_the_tied_coins_only():
     source = ScriptedBytes(
         [FIRST - 1, FIRST, FIRST, FIRST, FIRST + 1, FIRST],
         [SECOND - 1, SECOND, SECOND + 1, SECOND],
@@ -35,7 +33,7 @@ def test_ties_go_on_with_further_bytes_for_the_tied_coins_only() -> None:
     assert source.script == []
 
 
-def test_of_all_two_byte_beginnings_exactly_floor_65536_p_are_heads_before_the_tie() -> None:
+def test_of_all_two_byte_beginnings_exactly_floor_65536_p_are_heads_before_the_tie():
     """Exhaustive: the 65,536 beginnings are equally likely, so P(heads) is off p by less than one tie, 2^-16."""
     beginnings = np.arange(65536)
     first, second = (beginnings >> 8).astype(np.uint8), (beginnings & 255).astype(np.uint8)
@@ -47,7 +45,7 @@ def test_of_all_two_byte_beginnings_exactly_floor_65536_p_are_heads_before_the_t
     assert np.array_equal(bernoulli(65536, probability=HALF_ISH, source=source), beginnings < threshold)
 
 
-def test_a_number_that_begins_with_given_bytes_is_decided_like_a_coin() -> None:
+def test_a_number_that_begins_with_given_bytes_is_decided_like_a_coin():
     for first, second in product(range(FIRST - 1, FIRST + 2), range(SECOND - 1, SECOND + 2)):
         source = ScriptedBytes([THIRD + 1])
         decided = below(bytes([first, second]), probability=HALF_ISH, source=source)
@@ -55,14 +53,14 @@ def test_a_number_that_begins_with_given_bytes_is_decided_like_a_coin() -> None:
         assert bool(source.script) == ((first, second) != (FIRST, SECOND))
 
 
-def test_a_byte_that_always_ties_first_is_followed_to_a_decision() -> None:
+def test_a_byte_that_always_ties_first_is_followed_to_a_decision():
     """e^-1 = 0x5E2D58..: a source of 0x5E ties once, then 0x5E > 0x2D."""
     assert not bernoulli(3, probability=exp_minus(Fraction(1)), source=ConstantBytes(0x5E)).any()
 
 
 @pytest.mark.stat
 @pytest.mark.parametrize("x", [Fraction(1, 1000), Fraction(1, 3), Fraction(5), Fraction(9)])
-def test_the_share_of_heads_is_p(x: Fraction) -> None:
+def test_the_share_of_heads_is_p(x: Fraction):
     """Exact binomial test; n = 1,000,000 per exponent, false-alarm rate 1e-9 each (4); p off by 10 sd must fail."""
     n, p = 1_000_000, exp(-float(x))
     heads = int(bernoulli(n, probability=exp_minus(x), source=SeededBytes(11)).sum())
@@ -71,7 +69,7 @@ def test_the_share_of_heads_is_p(x: Fraction) -> None:
     assert binomtest(heads, n, p - shift if p > 0.5 else p + shift).pvalue < FALSE_ALARM
 
 
-def test_no_coins_take_no_decision() -> None:
+def test_no_coins_take_no_decision():
     assert bernoulli(0, probability=HALF_ISH, source=SeededBytes(1)).size == 0
 
 
@@ -84,7 +82,7 @@ def prefix(expansion: BinaryExpansion, count: int) -> int:
 
 
 @pytest.mark.parametrize("x", EXPONENTS)
-def test_forty_bytes_agree_with_the_exponential_series_in_fractions(x: Fraction) -> None:
+def test_forty_bytes_agree_with_the_exponential_series_in_fractions(x: Fraction):
     """A second derivation: alternating partial sums in exact fractions, no decimal arithmetic."""
     assert prefix(exp_minus(x), 40) == exp_minus_digits(x, 40, lambda r: r)
     assert prefix(odds_share(x), 40) == exp_minus_digits(x, 40, lambda r: r / (1 + r))
@@ -93,7 +91,7 @@ def test_forty_bytes_agree_with_the_exponential_series_in_fractions(x: Fraction)
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=20, max_denominator=10**6))
-def test_any_rational_exponent_agrees_with_the_series(x: Fraction) -> None:
+def test_any_rational_exponent_agrees_with_the_series(x: Fraction):
     assert prefix(exp_minus(x), 12) == exp_minus_digits(x, 12, lambda r: r)
     assert prefix(odds_share(x), 12) == exp_minus_digits(x, 12, lambda r: r / (1 + r))
 
@@ -101,7 +99,7 @@ def test_any_rational_exponent_agrees_with_the_series(x: Fraction) -> None:
 @pytest.mark.long
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=20, max_denominator=10**6), st.integers(1, 9))
-def test_the_bounds_enclose_the_probability_at_any_precision(x: Fraction, digits: int) -> None:
+def test_the_bounds_enclose_the_probability_at_any_precision(x: Fraction, digits: int):
     """Few digits show each rounding: both bounds lie on their side of 16 exact bytes of the series."""
     one = 256**16
     for share, bounds in (
@@ -115,13 +113,13 @@ def test_the_bounds_enclose_the_probability_at_any_precision(x: Fraction, digits
         assert bounds[1] - bounds[0] <= bounds[1] * (2 + int(x)) * 8 * Decimal(10) ** (1 - digits)
 
 
-def test_the_order_in_which_bytes_are_asked_for_does_not_matter() -> None:
+def test_the_order_in_which_bytes_are_asked_for_does_not_matter():
     forwards, backwards = exp_minus(Fraction(1, 3)), exp_minus(Fraction(1, 3))
     expected = [forwards.byte(index) for index in range(100)]
     assert [backwards.byte(index) for index in reversed(range(100))] == expected[::-1]
 
 
-def test_the_precision_rises_until_both_bounds_agree() -> None:
+def test_the_precision_rises_until_both_bounds_agree():
     """sqrt(1/2) within bounds that come closer slowly: the answer is exact, and several precisions were tried."""
     asked: list[int] = []
 
@@ -134,7 +132,7 @@ def test_the_precision_rises_until_both_bounds_agree() -> None:
     assert len(asked) > 2
 
 
-def test_extreme_exponents_are_expanded() -> None:
+def test_extreme_exponents_are_expanded():
     """e^-2^20 begins with 189,000 zero bytes; 1 - 2^-60 < e^-2^-60 < 1 - 2^-61 begins with 60 ones."""
     assert exp_minus(Fraction(2**20)).byte(0) == 0
     assert odds_share(Fraction(2**20), multiple=2).byte(20) == 0
@@ -144,7 +142,7 @@ def test_extreme_exponents_are_expanded() -> None:
 
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(-1, 7)])
-def test_an_exponent_that_is_not_positive_is_refused(x: Fraction) -> None:
+def test_an_exponent_that_is_not_positive_is_refused(x: Fraction):
     with pytest.raises(NoiseRefused, match="exponent is"):
         exp_minus(x)
     with pytest.raises(NoiseRefused, match="exponent is"):
@@ -153,7 +151,7 @@ def test_an_exponent_that_is_not_positive_is_refused(x: Fraction) -> None:
 
 @pytest.mark.parametrize("bytes_of_zeros", [1, 2, 7])
 @pytest.mark.parametrize("nats", ["5.54517", "5.545178", "5.5459", "5.546", "5.547"])
-def test_leading_zeros_that_are_known_beforehand_are_there(bytes_of_zeros: int, nats: str) -> None:
+def test_leading_zeros_that_are_known_beforehand_are_there(bytes_of_zeros: int, nats: str):
     """Just below and above the exponents of 256^-k: the bytes are those that the bounds give."""
     exponent = bytes_of_zeros * Fraction(nats)
     slow = BinaryExpansion(lambda digits: module._exp_minus_bounds(exponent, digits))

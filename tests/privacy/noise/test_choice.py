@@ -1,7 +1,5 @@
 """Choices: the exponential mechanism, over runs too, the coins of keys and their noisy counts, by exact laws."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -37,7 +35,7 @@ def statistic(epsilon: Fraction, sensitivity: Fraction, assumed: float) -> float
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_each_candidate_is_chosen_with_its_probability() -> None:
+def test_each_candidate_is_chosen_with_its_probability():
     """n = 40,000 choices of 5, chi-square with 4 degrees of freedom: false alarm 1e-9. The wrong case, an epsilon
     twice as large (the factor 2 forgotten), is found."""
     most = float(chi2.isf(FALSE_ALARM, len(SCORES) - 1))
@@ -45,7 +43,7 @@ def test_each_candidate_is_chosen_with_its_probability() -> None:
     assert statistic(Fraction(1), Fraction(2), assumed=2.0) > most
 
 
-def test_scores_that_are_far_below_are_never_chosen_and_one_candidate_always_is() -> None:
+def test_scores_that_are_far_below_are_never_chosen_and_one_candidate_always_is():
     far = [Fraction(0), Fraction(10**30)]
     source = SeededBytes(1)
     one = Fraction(1)
@@ -54,7 +52,7 @@ def test_scores_that_are_far_below_are_never_chosen_and_one_candidate_always_is(
 
 
 @pytest.mark.long
-def test_many_candidates_of_one_score_are_equally_likely() -> None:
+def test_many_candidates_of_one_score_are_equally_likely():
     """300 candidates need two bytes a proposal; n = 30,000, each within 6 standard deviations of 100."""
     source = SeededBytes(2)
     same = [Fraction(1)] * 300
@@ -71,7 +69,7 @@ def test_many_candidates_of_one_score_are_equally_likely() -> None:
     ("scores", "epsilon", "sensitivity", "name"),
     [([], 1, 1, "candidates"), ([1], 0, 1, "epsilon"), ([1], 1, -1, "sensitivity")],
 )
-def test_bad_arguments_are_refused_by_name(scores: list[int], epsilon: int, sensitivity: int, name: str) -> None:
+def test_bad_arguments_are_refused_by_name(scores: list[int], epsilon: int, sensitivity: int, name: str):
     with pytest.raises(NoiseRefused, match=name):
         exponential_mechanism(
             [Fraction(score) for score in scores],
@@ -99,7 +97,7 @@ def run_statistic(rate: Fraction, assumed: float) -> float:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_each_run_is_chosen_with_its_probability() -> None:
+def test_each_run_is_chosen_with_its_probability():
     """n = 10,000 choices of 6, chi-square with 5 degrees of freedom: false alarm 1e-9. The wrong cases, a rate 10 %
     higher or lower, are found."""
     threshold = float(chi2.isf(FALSE_ALARM, int((WEIGHTS > 0).sum()) - 1))
@@ -109,7 +107,7 @@ def test_each_run_is_chosen_with_its_probability() -> None:
 
 
 @pytest.mark.stat
-def test_the_number_beside_a_run_is_uniform_below_its_weight() -> None:
+def test_the_number_beside_a_run_is_uniform_below_its_weight():
     """n = 5,000 numbers below 10, chi-square with 9 degrees of freedom: false alarm 1e-9."""
     source, distances, weights = SeededBytes(4), np.array([1, 3]), np.array([10, 3])
     drawn = [weighted_choice(distances, weights, rate=Fraction(1), source=source) for _ in range(5000)]
@@ -119,7 +117,7 @@ def test_the_number_beside_a_run_is_uniform_below_its_weight() -> None:
     assert float(((counts - wanted) ** 2 / wanted).sum()) < chi2.isf(FALSE_ALARM, 9)
 
 
-def test_runs_far_away_are_never_chosen() -> None:
+def test_runs_far_away_are_never_chosen():
     """Gaps of 10^15 nats cost no time, and the nearest run with a weight has no gap, however far it is."""
     distances, weights = np.array([0, 10**15, 10**12]), np.array([0, 7, 3])
     source = SeededBytes(1)
@@ -137,14 +135,12 @@ def test_runs_far_away_are_never_chosen() -> None:
         (DISTANCES, WEIGHTS * 2**33, RATE),
     ],
 )
-def test_what_is_out_of_range_is_refused(
-    distances: NDArray[np.int64], weights: NDArray[np.int64], rate: Fraction
-) -> None:
+def test_what_is_out_of_range_is_refused(distances: NDArray[np.int64], weights: NDArray[np.int64], rate: Fraction):
     with pytest.raises(NoiseRefused):
         weighted_choice(distances, weights, rate=rate, source=SeededBytes(1))
 
 
-def test_a_negative_number_of_units_is_refused() -> None:
+def test_a_negative_number_of_units_is_refused():
     """Nothing is drawn."""
     source = SeededBytes(1)
     with pytest.raises(NoiseRefused):
@@ -165,7 +161,7 @@ class WrittenBytes:
         return self._bytes
 
 
-def test_a_coin_is_decided_by_the_last_of_its_bits() -> None:
+def test_a_coin_is_decided_by_the_last_of_its_bits():
     """A uniform number of 128 bits below the chance publishes, one that equals it does not."""
     epsilon, delta = Fraction(1), Fraction(1, 10**3)
     chances = keep_chances(epsilon, delta)
@@ -179,7 +175,7 @@ def test_a_coin_is_decided_by_the_last_of_its_bits() -> None:
     assert kept.tolist() == [False, True, True]
 
 
-def test_coins_fall_as_often_as_they_should() -> None:
+def test_coins_fall_as_often_as_they_should():
     """stat: 200,000 keys of each of five sizes; two-sided binomial tests, false alarm 1e-9 each. The same number of
     published keys is no plausible one for a chance of 10 % more."""
     epsilon, delta, keys = Fraction(1, 2), Fraction(1, 100), 200_000
@@ -199,7 +195,7 @@ def _plausible(kept: int, keys: int, chance: float) -> bool:
 LAW = key_count_law(Fraction(1), Fraction(1, 100), rows_per_unit=1)
 
 
-def test_each_place_begins_exactly_at_its_chance() -> None:
+def test_each_place_begins_exactly_at_its_chance():
     """The number below a chance has its index, the chance itself the next one; also where first words are equal."""
     narrow = KeyCountLaw((5, 7, 2**64 - 1, 2**64, 2**64 + 3, ONE), 3, Fraction(1))
     for law in (LAW, narrow):
@@ -213,7 +209,7 @@ def test_each_place_begins_exactly_at_its_chance() -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("rows", [1, 4, 9, 30])
-def test_counts_have_the_law(rows: int) -> None:
+def test_counts_have_the_law(rows: int):
     """n = 200,000; by DKW at alpha = 1e-9 no distribution function is off by more than 0.00732. A threshold that is
     one row off is seen where it matters most: near the crossing chances differ by 0.2 a row."""
     kept, noisy = noisy_key_counts(np.full(200_000, rows), law=LAW, source=SecureBytes())
@@ -226,7 +222,7 @@ def test_counts_have_the_law(rows: int) -> None:
     assert abs(kept.mean() - chances[min(rows, len(chances)) - 1]) < 0.00732
 
 
-def test_a_key_that_nobody_has_is_never_published_and_a_common_one_always() -> None:
+def test_a_key_that_nobody_has_is_never_published_and_a_common_one_always():
     rows = np.array([0] * 1000 + [len(LAW.chances)] * 1000)
     kept, _ = noisy_key_counts(rows, law=LAW, source=SecureBytes())
     assert not kept[:1000].any()

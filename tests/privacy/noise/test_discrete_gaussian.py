@@ -1,7 +1,5 @@
 """Discrete Gaussian noise has the exact distribution, and the float64 filter never makes a decision of its own."""
 
-from __future__ import annotations
-
 import tracemalloc
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -41,14 +39,14 @@ def draw(sigma: Fraction, *, seed: int, n: int = N) -> NDArray[np.int64]:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_the_draws_have_the_exact_distribution(sigma: Fraction) -> None:
+def test_the_draws_have_the_exact_distribution(sigma: Fraction):
     """Chi-square; n = 1,000,000 per sigma, nominal false-alarm rate 1e-9 each (7 sigmas)."""
     assert chi_square_p(draw(sigma, seed=1, n=1_000_000), gaussian_cdf(float(sigma))) > FALSE_ALARM
 
 
 @pytest.mark.stat
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_a_sigma_that_is_ten_per_cent_off_is_caught(sigma: Fraction) -> None:
+def test_a_sigma_that_is_ten_per_cent_off_is_caught(sigma: Fraction):
     """DKW, rigorous; n = 200,000, false-alarm rate 1e-9 each (7 sigmas); the wrong sigmas must fail."""
     for share, wrong in ((Fraction(1), False), (Fraction(11, 10), True), (Fraction(9, 10), True)):
         assert dkw_rejects(draw(sigma * share, seed=2), gaussian_cdf(float(sigma))) is wrong
@@ -56,7 +54,7 @@ def test_a_sigma_that_is_ten_per_cent_off_is_caught(sigma: Fraction) -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(5), Fraction(10**4)])
-def test_mean_and_variance_are_those_of_the_distribution(sigma: Fraction) -> None:
+def test_mean_and_variance_are_those_of_the_distribution(sigma: Fraction):
     """Normal limit; n = 1,000,000, two decisions of 1e-9 for each of 3 sigmas. Moments summed from the mass."""
     draws, s = draw(sigma, seed=3, n=1_000_000).astype(np.float64), float(sigma)
     support = np.arange(-int(12 * s) - 12, int(12 * s) + 13, dtype=np.float64)
@@ -69,7 +67,7 @@ def test_mean_and_variance_are_those_of_the_distribution(sigma: Fraction) -> Non
 
 @pytest.mark.stat
 @pytest.mark.parametrize("sigma", [Fraction(1), Fraction(100)])
-def test_neighbouring_draws_are_independent(sigma: Fraction) -> None:
+def test_neighbouring_draws_are_independent(sigma: Fraction):
     """Lags and a contingency table; n = 200,000, two decisions of 1e-9 for each of 2 sigmas; a copy must fail."""
     draws = draw(sigma, seed=4)
     assert not lag_rejects(draws, [*range(1, 9), 1 << 15])
@@ -80,7 +78,7 @@ def test_neighbouring_draws_are_independent(sigma: Fraction) -> None:
 
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 3), Fraction(1), Fraction(22, 7), Fraction(1000), Fraction(10**8)])
-def test_the_exact_way_decides_as_the_filter_does(sigma: Fraction) -> None:
+def test_the_exact_way_decides_as_the_filter_does(sigma: Fraction):
     """With the margin at 1 nothing is accepted by floats, and half of the rest is decided by expansions."""
     target = module._Target.of(sigma * sigma)
     proposed = discrete_laplace(4000, inverse_scale=target.inverse_scale, source=SeededBytes(5))
@@ -92,7 +90,7 @@ def test_the_exact_way_decides_as_the_filter_does(sigma: Fraction) -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_draws_that_all_went_the_exact_way_have_the_same_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_that_all_went_the_exact_way_have_the_same_distribution(monkeypatch: pytest.MonkeyPatch):
     """DKW; n = 20,000, false-alarm rate 1e-9; the same seed also gives the very same draws."""
     sigma, decided = Fraction(3), []
     expected = draw(sigma, seed=7, n=20_000)
@@ -105,7 +103,7 @@ def test_draws_that_all_went_the_exact_way_have_the_same_distribution(monkeypatc
     assert not dkw_rejects(draws, gaussian_cdf(3.0))
 
 
-def test_a_tie_in_all_32_bits_is_decided_by_the_next_bytes() -> None:
+def test_a_tie_in_all_32_bits_is_decided_by_the_next_bytes():
     """sigma = 1, y = 2: loss (2 - 1/2)^2 / 2 = 9/8. The bytes of e^-9/8 themselves tie; the fifth one decides."""
     target = module._Target.of(Fraction(1))
     expansion = exp_minus(Fraction(9, 8))
@@ -119,7 +117,7 @@ def test_a_tie_in_all_32_bits_is_decided_by_the_next_bytes() -> None:
     assert module._keep(np.array([2]), target, source).tolist() == [False]
 
 
-def test_a_proposal_with_loss_zero_is_always_kept() -> None:
+def test_a_proposal_with_loss_zero_is_always_kept():
     """sigma^2 = 2, t = 1/2: |y| = 1 has loss 0; the largest word is the only one that the filter leaves open."""
     target = module._Target.of(Fraction(2))
     for byte in (0, 255):
@@ -127,7 +125,7 @@ def test_a_proposal_with_loss_zero_is_always_kept() -> None:
         assert module._keep(np.array([1, -1]), target, source).all()
 
 
-def test_a_proposal_far_out_is_kept_only_by_bytes_of_zero() -> None:
+def test_a_proposal_far_out_is_kept_only_by_bytes_of_zero():
     """Loss 1e6 underflows in float64; the word 1 rejects it, the word 0 goes on to the next byte."""
     target = module._Target.of(Fraction(1))
     assert not module._keep(np.array([1415]), target, ScriptedBytes([1, 0, 0, 0])).any()
@@ -138,9 +136,7 @@ def test_a_proposal_far_out_is_kept_only_by_bytes_of_zero() -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(numerator=st.integers(1, 10**16), denominator=st.integers(1, 10**4), share=st.floats(0, 1))
-def test_the_float_is_within_the_margin_that_the_docstring_proves(
-    numerator: int, denominator: int, share: float
-) -> None:
+def test_the_float_is_within_the_margin_that_the_docstring_proves(numerator: int, denominator: int, share: float):
     """|F - E| <= 2^-42 E where loss <= 64, against 60 decimal digits; and F < 1/2 beyond."""
     sigma_squared = Fraction(numerator, denominator)
     target = module._Target.of(sigma_squared)
@@ -156,7 +152,7 @@ def test_the_float_is_within_the_margin_that_the_docstring_proves(
             assert computed < 0.5
 
 
-def test_the_share_of_proposals_that_are_kept_is_what_the_docstring_says() -> None:
+def test_the_share_of_proposals_that_are_kept_is_what_the_docstring_says():
     """tanh(t/2) e^(-sigma^2 t^2 / 2) sum_k e^(-k^2 / (2 sigma^2)): between 44 % and 76.1 % at every sigma."""
     for sigma in np.geomspace(1e-3, 1e3, 400):
         t = 1 / (int(sigma) + 1)
@@ -167,13 +163,13 @@ def test_the_share_of_proposals_that_are_kept_is_what_the_docstring_says() -> No
 
 @pytest.mark.stat
 @pytest.mark.parametrize("sigma_squared", [SMALLEST_SIGMA_SQUARED, Fraction(1, 100), LARGEST_SIGMA_SQUARED])
-def test_extreme_variances(sigma_squared: Fraction) -> None:
+def test_extreme_variances(sigma_squared: Fraction):
     """DKW; n = 200,000, false-alarm rate 1e-9 each (3 variances)."""
     draws = discrete_gaussian(N, sigma_squared=sigma_squared, source=SeededBytes(8))
     assert not dkw_rejects(draws, gaussian_cdf(sqrt(sigma_squared)))
 
 
-def test_every_size_is_filled_and_memory_stays_bounded() -> None:
+def test_every_size_is_filled_and_memory_stays_bounded():
     for size in (0, 1, 7, (1 << 15) - 1, (1 << 15) + 1, 100_000):
         draws = discrete_gaussian(size, sigma_squared=Fraction(17), source=SecureBytes())
         assert draws.shape == (size,)
@@ -188,12 +184,12 @@ def test_every_size_is_filled_and_memory_stays_bounded() -> None:
 @pytest.mark.parametrize(
     "sigma_squared", [Fraction(0), Fraction(-4), SMALLEST_SIGMA_SQUARED / 2, LARGEST_SIGMA_SQUARED + 1]
 )
-def test_a_variance_out_of_its_limits_is_refused_by_name(sigma_squared: Fraction) -> None:
+def test_a_variance_out_of_its_limits_is_refused_by_name(sigma_squared: Fraction):
     with pytest.raises(NoiseRefused, match=r"sigma_squared is .*9\.09495E-13 to 1\.26765E\+30"):
         discrete_gaussian(3, sigma_squared=sigma_squared, source=SeededBytes(1))
 
 
-def test_floats_and_negative_sizes_are_refused() -> None:
+def test_floats_and_negative_sizes_are_refused():
     with pytest.raises(NoiseRefused, match="of type float"):
         discrete_gaussian(1, sigma_squared=1.0, source=SeededBytes(1))  # type: ignore[arg-type]
     with pytest.raises(NoiseRefused, match="size is -3"):

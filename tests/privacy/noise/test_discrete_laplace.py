@@ -1,7 +1,5 @@
 """Discrete Laplace noise has the exact distribution, cell by cell independently, at every scale."""
 
-from __future__ import annotations
-
 import tracemalloc
 from fractions import Fraction
 from math import exp, sqrt
@@ -47,14 +45,14 @@ def draw(t: Fraction, *, seed: int, n: int = N) -> NDArray[np.int64]:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("t", SCALES)
-def test_the_draws_have_the_exact_distribution(t: Fraction) -> None:
+def test_the_draws_have_the_exact_distribution(t: Fraction):
     """Chi-square; n = 1,000,000 per scale, nominal false-alarm rate 1e-9 each (7 scales)."""
     assert chi_square_p(draw(t, seed=1, n=1_000_000), laplace_cdf(float(t))) > FALSE_ALARM
 
 
 @pytest.mark.stat
 @pytest.mark.parametrize("t", SCALES[:5])
-def test_a_scale_that_is_ten_per_cent_off_is_caught(t: Fraction) -> None:
+def test_a_scale_that_is_ten_per_cent_off_is_caught(t: Fraction):
     """DKW, rigorous; n = 200,000, false-alarm rate 1e-9 each (5 scales); the wrong scales must fail."""
     for share, wrong in ((Fraction(1), False), (Fraction(11, 10), True), (Fraction(9, 10), True)):
         assert dkw_rejects(draw(t * share, seed=2), laplace_cdf(float(t))) is wrong
@@ -62,7 +60,7 @@ def test_a_scale_that_is_ten_per_cent_off_is_caught(t: Fraction) -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("t", [Fraction(1, 10**4), Fraction(1, 2), Fraction(2)])
-def test_mean_and_variance_are_the_formulas(t: Fraction) -> None:
+def test_mean_and_variance_are_the_formulas(t: Fraction):
     """Normal limit; n = 1,000,000, two decisions of 1e-9 for each of 3 scales. Variance 2 r / (1 - r)^2."""
     draws, r = draw(t, seed=3, n=1_000_000).astype(np.float64), exp(-t)
     variance = 2 * r / (1 - r) ** 2
@@ -73,7 +71,7 @@ def test_mean_and_variance_are_the_formulas(t: Fraction) -> None:
 
 
 @pytest.mark.stat
-def test_the_low_digits_of_a_wide_draw_are_a_geometric_number_too() -> None:
+def test_the_low_digits_of_a_wide_draw_are_a_geometric_number_too():
     """(|X| - 1) mod 256 is k with probability ~ r^k; chi-square, n = 1,000,000, false-alarm rate 1e-9."""
     t = Fraction(1, 200)
     magnitude = np.abs(draw(t, seed=4, n=1_000_000))
@@ -86,14 +84,14 @@ def test_the_low_digits_of_a_wide_draw_are_a_geometric_number_too() -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("t", [Fraction(1, 1000), Fraction(1), Fraction(4)])
-def test_neighbouring_draws_are_independent(t: Fraction) -> None:
+def test_neighbouring_draws_are_independent(t: Fraction):
     """Lags 1-8 and the chunk's, and a contingency table; n = 200,000, 2 decisions of 1e-9 for each of 3 scales."""
     draws = draw(t, seed=5)
     assert not lag_rejects(draws, [*range(1, 9), 1 << 16])
     assert neighbours_p(draws) > FALSE_ALARM
 
 
-def test_correlated_draws_are_caught() -> None:
+def test_correlated_draws_are_caught():
     """The wrong cases: each tenth draw copied from its neighbour, or with its neighbour's sign only."""
     for t in (Fraction(1, 1000), Fraction(1)):
         copied = draw(t, seed=6)
@@ -105,7 +103,7 @@ def test_correlated_draws_are_caught() -> None:
         assert lag_rejects(signs, [1])
 
 
-def test_a_source_that_repeats_itself_is_caught() -> None:
+def test_a_source_that_repeats_itself_is_caught():
     """The wrong case: the same bytes for every chunk, the fault of a counter that wraps."""
 
     class Repeating:
@@ -124,7 +122,7 @@ def test_a_source_that_repeats_itself_is_caught() -> None:
     count=st.integers(0, 6),
     g=st.integers(0, 300),
 )
-def test_the_identity_of_the_digits_holds_in_fractions(r: Fraction, count: int, g: int) -> None:
+def test_the_identity_of_the_digits_holds_in_fractions(r: Fraction, count: int, g: int):
     """(1 - r) r^g = the product of its digits' probabilities and the quotient's, as the docstring says."""
     probability = Fraction(1)
     for digit in range(count):
@@ -134,7 +132,7 @@ def test_the_identity_of_the_digits_holds_in_fractions(r: Fraction, count: int, 
     assert probability * (1 - ratio) * ratio ** (g >> count) == (1 - r) * r**g
 
 
-def test_every_pair_of_first_bytes_gives_the_magnitude_that_its_coins_say() -> None:
+def test_every_pair_of_first_bytes_gives_the_magnitude_that_its_coins_say():
     """Exhaustive at t = 3 (one digit): 65,536 pairs of bytes for the digit and for zero; ties go on with 0xFF."""
     pairs = np.arange(1 << 16)
     high, low = pairs >> 8, pairs & 255
@@ -146,7 +144,7 @@ def test_every_pair_of_first_bytes_gives_the_magnitude_that_its_coins_say() -> N
     assert source.script == []
 
 
-def test_the_type_that_holds_a_chunk_is_never_too_narrow() -> None:
+def test_the_type_that_holds_a_chunk_is_never_too_narrow():
     """With J digits a magnitude without quotient is 2^J at most; every number of digits from 0 to 53."""
     for count in range(54):
         coins = module._coins(Fraction(6, 2**count))
@@ -154,7 +152,7 @@ def test_the_type_that_holds_a_chunk_is_never_too_narrow() -> None:
         assert np.iinfo(coins.dtype).max >= 2**count
 
 
-def test_the_largest_byte_draws_zero_and_the_smallest_is_stopped_before_it_wraps() -> None:
+def test_the_largest_byte_draws_zero_and_the_smallest_is_stopped_before_it_wraps():
     """0xFF.. is above every probability: no coin shows heads. 0x00.. never shows tails: an error."""
     t = Fraction(1, 10)
     assert not discrete_laplace(100, inverse_scale=t, source=ConstantBytes(255)).any()
@@ -164,14 +162,14 @@ def test_the_largest_byte_draws_zero_and_the_smallest_is_stopped_before_it_wraps
 
 @pytest.mark.stat
 @pytest.mark.parametrize("t", [SMALLEST_INVERSE_SCALE, Fraction(1, 2**33), Fraction(100), LARGEST_INVERSE_SCALE])
-def test_extreme_scales(t: Fraction) -> None:
+def test_extreme_scales(t: Fraction):
     """DKW; n = 200,000, false-alarm rate 1e-9 each (4 scales); at t = 100 every draw is 0."""
     draws = draw(t, seed=9)
     assert not dkw_rejects(draws, laplace_cdf(float(t)))
     assert draws.any() == (t < 1)
 
 
-def test_every_size_is_filled_and_memory_stays_bounded() -> None:
+def test_every_size_is_filled_and_memory_stays_bounded():
     for size in (0, 1, 7, 8, 9, (1 << 16) - 1, 1 << 16, (1 << 16) + 1):
         draws = discrete_laplace(size, inverse_scale=Fraction(1, 50), source=SecureBytes())
         assert draws.shape == (size,)
@@ -183,19 +181,19 @@ def test_every_size_is_filled_and_memory_stays_bounded() -> None:
     assert peak < 8 * 2_000_000 + (4 << 20)
 
 
-def test_the_same_seed_draws_the_same_and_secure_draws_differ() -> None:
+def test_the_same_seed_draws_the_same_and_secure_draws_differ():
     assert np.array_equal(draw(Fraction(1, 9), seed=10, n=100_000), draw(Fraction(1, 9), seed=10, n=100_000))
     first, second = (discrete_laplace(1000, inverse_scale=Fraction(1, 99), source=SecureBytes()) for _ in range(2))
     assert not np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("t", [Fraction(0), Fraction(-1), SMALLEST_INVERSE_SCALE / 2, LARGEST_INVERSE_SCALE + 1])
-def test_a_scale_out_of_its_limits_is_refused_by_name(t: Fraction) -> None:
+def test_a_scale_out_of_its_limits_is_refused_by_name(t: Fraction):
     with pytest.raises(NoiseRefused, match=r"inverse_scale is .*8\.88178E-16 to 1\.04858E\+6"):
         draw(t, seed=1)
 
 
-def test_floats_and_sizes_that_are_no_numbers_are_refused() -> None:
+def test_floats_and_sizes_that_are_no_numbers_are_refused():
     for wrong in (0.1, 1, float("nan")):
         with pytest.raises(NoiseRefused, match="a Fraction from"):
             discrete_laplace(1, inverse_scale=wrong, source=SeededBytes(1))  # type: ignore[arg-type]

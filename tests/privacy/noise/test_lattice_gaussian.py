@@ -1,7 +1,5 @@
 """Gaussian noise for vectors of floats and latent vectors: laws and lattices; outputs tell not what is beneath."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import log, sqrt
 from time import process_time
@@ -43,7 +41,7 @@ def ks_rejects(draws: NDArray[np.float32], deviation: float) -> bool:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("deviation", [Fraction(1), Fraction(13, 1000), Fraction(250)])
-def test_the_noise_has_its_scale(deviation: Fraction) -> None:
+def test_the_noise_has_its_scale(deviation: Fraction):
     """n = 400,000, false alarm 1e-9; a scale that is 10 % off, either way, is rejected."""
     noisy = np.zeros(N, np.float32)
     add_noise(noisy, standard_deviation=deviation, source=SeededBytes(1))
@@ -53,7 +51,7 @@ def test_the_noise_has_its_scale(deviation: Fraction) -> None:
 
 
 @pytest.mark.parametrize("exact", [0.0, 0.1, -1 / 3, 12345.678, 3e9])
-def test_an_output_is_a_function_of_whole_numbers_that_are_added_up_exactly(exact: float) -> None:
+def test_an_output_is_a_function_of_whole_numbers_that_are_added_up_exactly(exact: float):
     """Rounded entry plus rounded normal, in whole numbers of Python, then one rounding to float32; two blocks."""
     size, deviation = BLOCK + 40_001, THREE_QUARTERS
     noisy, lattice = np.full(size, exact, np.float32), Fraction(1, 2 << LATTICE_BITS)
@@ -67,7 +65,7 @@ def test_an_output_is_a_function_of_whole_numbers_that_are_added_up_exactly(exac
     np.testing.assert_array_equal(noisy, expected)
 
 
-def test_the_lattice_is_the_largest_power_of_two_that_is_fine_enough() -> None:
+def test_the_lattice_is_the_largest_power_of_two_that_is_fine_enough():
     """Also where the nearest double of the deviation is a power of two and the deviation is below it."""
     below = 1 - Fraction(1, 2**80)
     assert float(below) == 1
@@ -76,7 +74,7 @@ def test_the_lattice_is_the_largest_power_of_two_that_is_fine_enough() -> None:
         assert lattice <= deviation / 2**LATTICE_BITS < 2 * lattice
 
 
-def test_entries_far_off_are_cut_and_never_moved_apart() -> None:
+def test_entries_far_off_are_cut_and_never_moved_apart():
     """No entry that float32 holds overflows; and cutting keeps every difference or makes it smaller."""
     exact = np.array([3e38, -3e38, 1e9, 0.0, 1.0], np.float32)
     steps = on_lattice(exact, lattice_of(Fraction(1)))
@@ -85,7 +83,7 @@ def test_entries_far_off_are_cut_and_never_moved_apart() -> None:
     assert np.isfinite(exact).all()
 
 
-def test_rounding_moves_no_vector_farther_than_its_bound() -> None:
+def test_rounding_moves_no_vector_farther_than_its_bound():
     """Each entry moves by half a step at most, so two vectors come at most g sqrt(n) farther apart."""
     generator = np.random.default_rng(4)
     exact = generator.normal(0, 3, 10_001).astype(np.float32)
@@ -93,7 +91,7 @@ def test_rounding_moves_no_vector_farther_than_its_bound() -> None:
     assert 0 < np.linalg.norm(moved) <= lattice_of(Fraction(2)) * sqrt(exact.size) / 2
 
 
-def test_what_is_not_a_float32_vector_is_refused() -> None:
+def test_what_is_not_a_float32_vector_is_refused():
     source = SecureBytes()
     for wrong in (np.zeros(3), np.zeros((2, 2), np.float32), np.zeros(6, np.float32)[::2]):
         with pytest.raises(NoiseRefused, match="float32"):
@@ -109,7 +107,7 @@ def test_what_is_not_a_float32_vector_is_refused() -> None:
 
 
 @pytest.mark.long
-def test_noise_for_a_large_network_takes_a_fraction_of_a_tenth_of_a_second() -> None:
+def test_noise_for_a_large_network_takes_a_fraction_of_a_tenth_of_a_second():
     """1.6 million entries take about 13 ms of one core's time; ten times that is allowed to the quickest of ten."""
     source, noisy, times = SecureBytes(), np.zeros(1_600_000, np.float32), []
     for _ in range(10):
@@ -136,7 +134,7 @@ def bytes_a_row() -> int:
     return 8 * ((numbers + 1) // 2)
 
 
-def test_with_the_same_latents_for_the_same_rows_a_row_more_moves_a_sum_by_its_own_gradient() -> None:
+def test_with_the_same_latents_for_the_same_rows_a_row_more_moves_a_sum_by_its_own_gradient():
     """The coupling of the proof. The wrong case: latents by place from a seed move it by several bounds."""
     codes = mixed_codes(ROWS)
     script = SeededBytes(1).take(bytes_a_row() * ROWS)
@@ -147,14 +145,14 @@ def test_with_the_same_latents_for_the_same_rows_a_row_more_moves_a_sum_by_its_o
     assert np.linalg.norm(with_first - seeded) > 2 * BOUND
 
 
-def test_a_seed_of_torch_has_32_bits() -> None:
+def test_a_seed_of_torch_has_32_bits():
     """Why no seed makes latents: another one by 2^32 is the same."""
     one, other = (torch.randn(4, generator=torch.Generator().manual_seed(5 + add)) for add in (0, 2**32))
     assert torch.equal(one, other)
 
 
 @pytest.mark.stat
-def test_latents_are_independent_normals() -> None:
+def test_latents_are_independent_normals():
     """n = 400,000 by DKW and neighbours in a row and from row to row, false alarm 1e-9; 10 % off is rejected."""
     drawn = row_normals(100_000, 4, source=SeededBytes(2)).astype(np.float64)
     ordered = np.sort(drawn.ravel())
@@ -174,7 +172,7 @@ def test_latents_are_independent_normals() -> None:
     assert abs(np.corrcoef(drawn[:, 0], drawn[:, 0] + 0.1 * drawn[:, 1])[0, 1]) > most
 
 
-def test_a_row_s_latents_are_a_function_of_its_own_bytes() -> None:
+def test_a_row_s_latents_are_a_function_of_its_own_bytes():
     """Also where an odd number is asked for; other rows' bytes change nothing."""
     for size in (1, 4, 5):
         width = 8 * ((size + 1) // 2)

@@ -1,7 +1,5 @@
 """Poisson sampling draws exactly the stated coins; an empty sample is a sample."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from time import thread_time
 
@@ -34,7 +32,7 @@ def sizes_p(sizes: NDArray[np.int64], rows: int, q: float) -> float:
 @pytest.mark.parametrize(
     ("rows", "q"), [(600, Fraction(1, 200)), (40, Fraction(1, 3)), (50, Fraction(1, 2)), (20, Fraction(99, 100))]
 )
-def test_the_sizes_of_samples_are_binomial(rows: int, q: Fraction) -> None:
+def test_the_sizes_of_samples_are_binomial(rows: int, q: Fraction):
     """n = 20,000 samples, false alarm 1e-9; a probability that is 10 % larger is rejected."""
     source = SeededBytes(5)
     sizes = np.array([poisson_sample(rows, probability=q, source=source).size for _ in range(20_000)])
@@ -45,7 +43,7 @@ def test_the_sizes_of_samples_are_binomial(rows: int, q: Fraction) -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_each_row_is_drawn_as_often_and_by_itself() -> None:
+def test_each_row_is_drawn_as_often_and_by_itself():
     """n = 40,000 samples of 8 rows, all 256 patterns, false alarm 1e-9; fixed-size batches are rejected."""
     source, q = SeededBytes(6), Fraction(1, 3)
     weights = 1 << np.arange(8)
@@ -64,7 +62,7 @@ def test_each_row_is_drawn_as_often_and_by_itself() -> None:
     assert p_value(fixed) < FALSE_ALARM
 
 
-def test_empty_samples_come_as_often_as_they_should() -> None:
+def test_empty_samples_come_as_often_as_they_should():
     """(1 - q)^n of them: with n = 20 and q = 1/100, 0.818; n = 20,000 samples, false alarm below 1e-9 (Hoeffding)."""
     source = SeededBytes(7)
     empty = sum(poisson_sample(20, probability=Fraction(1, 100), source=source).size == 0 for _ in range(20_000))
@@ -72,7 +70,7 @@ def test_empty_samples_come_as_often_as_they_should() -> None:
     assert poisson_sample(0, probability=Fraction(1, 2), source=source).size == 0
 
 
-def test_the_ends_of_the_range() -> None:
+def test_the_ends_of_the_range():
     """Probability 1 takes every row without drawing; a tie with the expansion is decided by the next byte."""
     np.testing.assert_array_equal(poisson_sample(3, probability=Fraction(1), source=ScriptedBytes()), [0, 1, 2])
     # 257/65536 = 0.(1)(1): a first byte of 1 ties, a second of 0 is below, of 1 ties; then nothing is below zero.
@@ -84,7 +82,7 @@ def test_the_ends_of_the_range() -> None:
 
 
 @pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(300, 60000), Fraction(257, 65536), Fraction(1, 10**12)])
-def test_the_expansion_of_a_fraction_is_its_long_division(p: Fraction) -> None:
+def test_the_expansion_of_a_fraction_is_its_long_division(p: Fraction):
     """Sum of the first n bytes differs from p by less than 256^-n."""
     expansion = ratio(p)
     total = sum((Fraction(expansion.byte(index), 256 ** (index + 1)) for index in range(20)), Fraction(0))
@@ -92,7 +90,7 @@ def test_the_expansion_of_a_fraction_is_its_long_division(p: Fraction) -> None:
 
 
 @pytest.mark.long
-def test_sampling_sixty_thousand_rows_takes_a_fraction_of_a_millisecond() -> None:
+def test_sampling_sixty_thousand_rows_takes_a_fraction_of_a_millisecond():
     """The target is 0.3 ms; of 50 samples the least time of this thread is below it, though the machine be busy. It
     takes 0.03 ms. A machine ten times as slow passes; a step of Python a row, 60,000 of them, does not."""
     source, times = SecureBytes(), []

@@ -1,7 +1,5 @@
 """The two sources of random bytes: the secure one never repeats, the seeded one always does."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle
@@ -22,7 +20,7 @@ def blocks(array: np.ndarray) -> set[bytes]:
     return {array[start : start + 16].tobytes() for start in range(0, array.size, 16)}
 
 
-def test_the_secure_stream_never_repeats_a_block_within_or_across_requests() -> None:
+def test_the_secure_stream_never_repeats_a_block_within_or_across_requests():
     source = SecureBytes()
     sizes = [16, 4096, BLOCK, 3 * BLOCK + 16, 160, 16]
     taken = [source.take(size) for size in sizes]
@@ -30,19 +28,19 @@ def test_the_secure_stream_never_repeats_a_block_within_or_across_requests() -> 
     assert len(blocks(np.concatenate(taken))) == sum(sizes) // 16
 
 
-def test_two_secure_sources_share_nothing() -> None:
+def test_two_secure_sources_share_nothing():
     first, second = SecureBytes().take(BLOCK), SecureBytes().take(BLOCK)
     assert not blocks(first) & blocks(second)
 
 
 @pytest.mark.stat
-def test_secure_bytes_are_uniform() -> None:
+def test_secure_bytes_are_uniform():
     """Chi-square over the 256 values; n = 2^22, false-alarm rate 1e-9 (this source has no seed)."""
     counts = np.bincount(SecureBytes().take(1 << 22), minlength=256)
     assert chi2.sf(((counts - (1 << 14)) ** 2).sum() / (1 << 14), 255) > FALSE_ALARM
 
 
-def test_a_secure_source_takes_a_new_key_before_its_share_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secure_source_takes_a_new_key_before_its_share_is_used_up(monkeypatch: pytest.MonkeyPatch):
     """With room for two blocks of key stream per key, nine blocks need five keys."""
     made: list[object] = []
     original = random_bytes._new_stream
@@ -59,7 +57,7 @@ def test_a_secure_source_takes_a_new_key_before_its_share_is_used_up(monkeypatch
 
 
 @pytest.mark.services
-def test_a_forked_child_does_not_repeat_its_parents_bytes() -> None:
+def test_a_forked_child_does_not_repeat_its_parents_bytes():
     source = SecureBytes()
     source.take(16)
     reading, writing = os.pipe()
@@ -75,14 +73,14 @@ def test_a_forked_child_does_not_repeat_its_parents_bytes() -> None:
     assert not blocks(theirs) & blocks(source.take(4096))
 
 
-def test_threads_that_share_a_secure_source_get_different_bytes() -> None:
+def test_threads_that_share_a_secure_source_get_different_bytes():
     source = SecureBytes()
     with ThreadPoolExecutor(8) as pool:
         taken = list(pool.map(source.take, [64] * 20_000))
     assert len({part.tobytes() for part in taken}) == 20_000
 
 
-def test_bytes_that_were_handed_out_stay_as_they_are_and_cannot_be_written() -> None:
+def test_bytes_that_were_handed_out_stay_as_they_are_and_cannot_be_written():
     source = SecureBytes()
     first = source.take(1000)
     kept = first.copy()
@@ -93,26 +91,26 @@ def test_bytes_that_were_handed_out_stay_as_they_are_and_cannot_be_written() -> 
         first[0] = 1
 
 
-def test_a_secure_source_cannot_be_copied_or_pickled() -> None:
+def test_a_secure_source_cannot_be_copied_or_pickled():
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="repeat"):
             duplicate(SecureBytes())
 
 
-def test_a_seed_repeats_its_bytes_and_another_seed_does_not() -> None:
+def test_a_seed_repeats_its_bytes_and_another_seed_does_not():
     first, again, other = (SeededBytes(seed).take(1 << 12) for seed in (5, 5, 6))
     assert np.array_equal(first, again)
     assert not blocks(first) & blocks(other)
 
 
-def test_the_types_say_what_they_are() -> None:
+def test_the_types_say_what_they_are():
     sources: list[RandomBytes] = [SecureBytes(), SeededBytes(1)]
     assert [source.security for source in sources] == ["csprng", "seeded"]
     assert not isinstance(sources[1], SecureBytes)
 
 
 @pytest.mark.parametrize("source", [SecureBytes(), SeededBytes(1)])
-def test_a_request_is_a_whole_number_of_bytes(source: RandomBytes) -> None:
+def test_a_request_is_a_whole_number_of_bytes(source: RandomBytes):
     assert source.take(0).size == 0
     assert source.take(7).dtype == np.uint8
     for wrong in (-1, 1.5, True):

@@ -1,6 +1,4 @@
-"""Rounded normal noise: its exact law, one number, pairs and triples, and points that floats alone do not decide."""
-
-from __future__ import annotations
+"""Rounded normal noise: its law, and by mpmath its boxes, slices and points, which floats alone do not decide."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,7 +14,17 @@ from benchmarks.games import float32_noise
 from privacy.noise import rounded_gaussian as module
 from privacy.noise.limits import NoiseRefused
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
-from privacy.noise.rounded_gaussian import LARGEST_DEVIATION, Boxes, boxes_of, rounded_gaussian
+from privacy.noise.rounded_gaussian import (
+    BOX_BITS,
+    LARGEST_DEVIATION,
+    SLICE_BITS,
+    Boxes,
+    boxes_of,
+    lies_below,
+    pair_from_bits,
+    rounded_gaussian,
+    rounded_pair,
+)
 from tests.privacy.noise.noise_statistics import (
     FALSE_ALARM,
     ConstantBytes,
@@ -28,7 +36,173 @@ from tests.privacy.noise.noise_statistics import (
     point_bytes,
     word_bytes,
 )
-from tests.privacy.noise.normal_graph import cell_area, exact
+
+
+def exact(value: Fraction) -> mpmath.mpf:
+    return mpmath.mpf(value.numerator) / value.denominator
+
+
+def cell_area(deviation: Fraction, y: Fraction) -> mpmath.mpf:
+    """The area of a cell as high as the density at y, with W the power of two of (s / 64, s / 32]."""
+    width = 1
+    while 64 * width <= deviation:
+        width *= 2
+    scaled = exact(y / deviation)
+    return exact(width / deviation) * mpmath.exp(-scaled * scaled / 2) / mpmath.sqrt(2 * mpmath.pi)
+
+
+DEVIATIONS = (
+    Fraction(2**8),
+    Fraction(1000, 3),
+    Fraction(13, 10) * 2**20,
+    Fraction(2**21) - Fraction(1, 7),
+    Fraction(2**28),
+    Fraction(2**32),
+)
+DIGITS = 60
+
+
+@pytest.mark.parametrize("deviation", DEVIATIONS)
+def test_boxes_lie_below_the_graph_and_slices_cover_what_is_left(deviation: Fraction):
+    """Each cell against mpmath in 60 digits: not a box too many, not a slice too few, and not two of them amiss."""
+    boxes = boxes_of(deviation)
+    width = 1 << boxes.width_bits
+    assert deviation / 64 < width <= deviation / 32
+    assert boxes.cells.tolist() == list(range(-boxes.farthest, boxes.farthest, width))
+    with mpmath.workdps(DIGITS):
+        for place, first in enumerate(boxes.cells.tolist()):
+            ends = (
+                cell_area(deviation, Fraction(first) - Fraction(1, 2)),
+                cell_area(deviation, Fraction(first + width) - Fraction(1, 2)),
+            )
+            top = cell_area(deviation, Fraction(0)) if first == 0 else max(ends)
+            floor, cap = (mpmath.mpf(float(areas[place])) for areas in (boxes.floors, boxes.caps))
+            assert 0 <= min(ends) - floor < mpmath.mpf(2) ** -BOX_BITS
+            assert 0 < floor + cap - top < 2 * mpmath.mpf(2) ** -SLICE_BITS
+
+
+@pytest.mark.parametrize("deviation", DEVIATIONS)
+def test_the_tables_have_a_slot_for_each_box_and_each_slice(deviation: Fraction):
+    """Counted slot after slot; all areas are whole multiples, and the one slice more is the tail's."""
+    boxes = boxes_of(deviation)
+    firsts, counts = np.unique(boxes.starts[boxes.starts != boxes.empty], return_counts=True)
+    filled = boxes.floors > 0
+    assert firsts.tolist() == boxes.cells[filled].tolist()
+    assert (counts * 2.0**-BOX_BITS).tolist() == boxes.floors[filled].tolist()
+    places, counts = np.unique(boxes.slices, return_counts=True)
+    assert places.tolist() == list(range(-1, boxes.cells.size))
+    assert counts[0] == 1
+    assert (counts[1:] * 2.0**-SLICE_BITS).tolist() == boxes.caps.tolist()
+    assert boxes.starts.size == 2**BOX_BITS
+    assert 0.986 < boxes.floors.sum() < 0.993
+
+
+@pytest.mark.parametrize("deviation", DEVIATIONS)
+def test_the_slice_of_the_square_covers_the_tail(deviation: Fraction):
+    """Beyond the last cell on either side, U = e^(-y^2 / (2 s^2)) is below 2^-25: far below the slice's 2^-22."""
+    with mpmath.workdps(DIGITS):
+        nearest = (mpmath.mpf(boxes_of(deviation).farthest) - mpmath.mpf(1) / 2) / (
+            mpmath.mpf(deviation.numerator) / deviation.denominator
+        )
+        assert mpmath.exp(-(nearest**2) / 2) < mpmath.mpf(2) ** -25 < mpmath.mpf(2) ** -SLICE_BITS
+
+
+def test_boxes_of_a_density_a_thousandth_wider_would_not_fit():
+    """The wrong twin of the first test: of s (1 + 1/1000), far fewer than all cells pass."""
+    deviation = Fraction(13, 10) * 2**20
+    boxes, wider, passed = boxes_of(deviation), deviation * Fraction(1001, 1000), 0
+    width = 1 << boxes.width_bits
+    for place, first in enumerate(boxes.cells.tolist()):
+        ends = [cell_area(wider, Fraction(edge) - Fraction(1, 2)) for edge in (first, first + width)]
+        passed += bool(0 <= min(ends) - float(boxes.floors[place]) < 2.0**-BOX_BITS)
+    assert passed < 0.95 * boxes.cells.size
+
+
+@pytest.mark.parametrize("deviation", [Fraction(1000, 3), Fraction(13, 10) * 2**20, Fraction(2**28)])
+def test_points_next_to_the_graph_are_decided_by_their_bits_and_by_no_fewer(deviation: Fraction):
+    """Heights one unit of their last bit below, at and above the graph, of 64, 128 and 192 bits, in five cells. The
+    bits at the graph leave it open; one unit less lies below; one more above. A y of as many bits is known too."""
+    boxes, generator = boxes_of(deviation), np.random.default_rng(1)
+    middle = boxes.cells.size // 2
+    for cell in (0, middle // 2, middle - 1, middle, middle + 40):
+        whole = int(boxes.cells[cell]) + int(generator.integers(1 << boxes.width_bits))
+        for bits in (64, 128, 192):
+            part = int(generator.integers(1 << 40)) << (bits - 40) | int(generator.integers(1 << 20))
+            with mpmath.workprec(600):
+                y = Fraction(whole) - Fraction(1, 2) + Fraction(2 * part + 1, 2 << bits)
+                share = (cell_area(deviation, y) - float(boxes.floors[cell])) / float(boxes.caps[cell])
+                height = int(share * 2**bits)
+            y_bits = (part << 64) + (1 << 63), bits + 64
+            assert lies_below(boxes, cell, whole, y_bits, (height - 1, bits)) is True
+            assert lies_below(boxes, cell, whole, y_bits, (height, bits)) is None
+            assert lies_below(boxes, cell, whole, y_bits, (height + 1, bits)) is False
+            assert lies_below(boxes, cell, whole, (part >> (bits - 16), 16), (height - 1, bits)) is None
+
+
+def test_a_y_that_may_be_0_has_the_top_of_the_graph_above_it():
+    """The first bit of y - (m - 1/2) at m = 0: on both sides of y = 0 the graph's top is not an end's height."""
+    deviation = Fraction(2**8)
+    boxes = boxes_of(deviation)
+    cell = boxes.cells.tolist().index(0)
+    with mpmath.workprec(400):
+        top = (cell_area(deviation, Fraction(0)) - float(boxes.floors[cell])) / float(boxes.caps[cell])
+        end = (cell_area(deviation, Fraction(1, 2)) - float(boxes.floors[cell])) / float(boxes.caps[cell])
+        between, above = int((top + end) / 2 * 2**80), int(top * 2**80) + 1
+    assert lies_below(boxes, cell, 0, (0, 0), (between, 80)) is None
+    assert lies_below(boxes, cell, 0, (0, 0), (above, 80)) is False
+    assert lies_below(boxes, cell, 0, (0, 0), (int(end * 2**80) - 1, 80)) is True
+
+
+def exactly(first: int, second: int, bits: int, deviation: Fraction) -> set[tuple[int, int]]:
+    """What the ends of U's and V's intervals give, each in 400 bits."""
+    with mpmath.workprec(400):
+        scale, found = mpmath.mpf(deviation.numerator) / deviation.denominator, set()
+        for a, b in ((first, second), (first + 1, second), (first, second + 1), (first + 1, second + 1)):
+            radius = mpmath.sqrt(-2 * mpmath.log(mpmath.mpf(a) / 2**bits))
+            angle = 2 * mpmath.pi * mpmath.mpf(b) / 2**bits
+            along, across = scale * radius * mpmath.cos(angle), scale * radius * mpmath.sin(angle)
+            found.add((int(mpmath.nint(along)), int(mpmath.nint(across))))
+        return found
+
+
+@pytest.mark.parametrize("deviation", [Fraction(13, 10) * 2**20, Fraction(2) ** 28, Fraction(5, 4), Fraction(1, 8)])
+def test_every_pair_is_what_its_bytes_give_in_400_bits(deviation: Fraction):
+    """500 pairs against mpmath on the same bytes; with the factor (1 + 10^-6) one in three would differ."""
+    differ = 0
+    for first, second in SeededBytes(1).take(16 * 500).view("<u8").reshape(500, 2).tolist():
+        found = rounded_pair(first, second, standard_deviation=deviation, source=ScriptedBytes())
+        assert found in exactly(first, second, 64, deviation)
+        differ += found not in exactly(first, second, 64, deviation * Fraction(1_000_001, 1_000_000))
+    assert deviation < 2**20 or differ > 500 / 3
+
+
+def test_bits_that_do_not_decide_are_followed_by_more():
+    """Words whose interval holds a half integer: what comes next decides, either way."""
+    deviation, near = Fraction(2) ** 28, []
+    for along, across in ((12_345_678, -401), (3, 987_654_321)):
+        with mpmath.workprec(600):
+            uniform = mpmath.exp(
+                -((along + mpmath.mpf(1) / 2) ** 2 + mpmath.mpf(across) ** 2) / (2 * mpmath.mpf(2) ** 56)
+            )
+            turn = mpmath.atan2(across, along + mpmath.mpf(1) / 2) / (2 * mpmath.pi) % 1
+            near.append((int(uniform * 2**192), int(turn * 2**192)))
+    for first, second in near:
+        words = first >> 128, second >> 128
+        assert pair_from_bits(*words, 64, standard_deviation=deviation) is None
+        found = set()
+        for further in (0, 2**64 - 1):
+            script = list(further.to_bytes(8, "little") + (second >> 64 & 2**64 - 1).to_bytes(8, "little"))
+            tail = [list(SeededBytes(4).take(16)) for _ in range(3)]
+            pair = rounded_pair(*words, standard_deviation=deviation, source=ScriptedBytes(script, *tail))
+            assert {pair} == exactly(words[0] << 64 | further, second >> 64, 128, deviation)
+            found.add(pair)
+        assert len(found) == 2
+
+
+def test_a_pair_of_a_broken_source_is_refused_and_gives_no_infinite_noise():
+    with pytest.raises(OverflowError, match="4096"):
+        rounded_pair(0, 0, standard_deviation=Fraction(2**20), source=ConstantBytes(0))
+
 
 TRAINING = Fraction(13, 10) * 2**20
 """Lattice steps a standard deviation, as a training has them."""
@@ -56,7 +230,7 @@ def words_for(wanted: list[int], boxes: Boxes) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(2) ** 8, Fraction(1000, 3)])
-def test_every_draw_is_what_its_bytes_give_in_400_bits(deviation: Fraction) -> None:
+def test_every_draw_is_what_its_bytes_give_in_400_bits(deviation: Fraction):
     """3,000 numbers against mpmath on the same bytes; with the factor 1.02 some of the points would differ."""
     boxes, size = boxes_of(deviation), 3_000
     bits, word_bits = boxes.width_bits, 32 if deviation < 2**21 else 64
@@ -85,7 +259,7 @@ def test_every_draw_is_what_its_bytes_give_in_400_bits(deviation: Fraction) -> N
 
 
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28, Fraction(2) ** 8])
-def test_floats_decide_nothing(deviation: Fraction) -> None:
+def test_floats_decide_nothing(deviation: Fraction):
     """All points in exact arithmetic (a margin wider than all heights) are the very same draws."""
     boxes = boxes_of(deviation)
     floats = module._points(1_500, boxes, SeededBytes(2))
@@ -93,7 +267,7 @@ def test_floats_decide_nothing(deviation: Fraction) -> None:
     assert 600 < floats.size < 1_000
 
 
-def test_numpy_is_far_more_exact_than_the_margin_allows_for() -> None:
+def test_numpy_is_far_more_exact_than_the_margin_allows_for():
     """Exponentials of 20,000 numbers against mpmath: within 8 units of 2^-53, where 128 are allowed."""
     exponents = -np.random.default_rng(3).uniform(0, 18.6, 20_000)
     with mpmath.workprec(120):
@@ -105,7 +279,7 @@ def test_numpy_is_far_more_exact_than_the_margin_allows_for() -> None:
 
 
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 28])
-def test_points_on_the_graph_are_decided_by_further_bits(deviation: Fraction) -> None:
+def test_points_on_the_graph_are_decided_by_further_bits(deviation: Fraction):
     """Heights that agree with the graph in 128 bits: 64 bits more of y and of the height decide, either way. Bits of
     the height in the place of y's, or the other way round, would decide too early."""
     boxes = boxes_of(deviation)
@@ -127,7 +301,7 @@ def test_points_on_the_graph_are_decided_by_further_bits(deviation: Fraction) ->
             assert module._points(1, boxes, source).tolist() == ([] if found is None else [found])
 
 
-def test_no_tail_is_cut_off() -> None:
+def test_no_tail_is_cut_off():
     """First bits of 0 end nowhere: 64 zero bits more give a radius of 13.3, which float64 uniforms never reach."""
     boxes, zeros, ones = boxes_of(TRAINING), [0] * 16, [255] * 16
     tail = boxes.slices.size - 1
@@ -138,7 +312,7 @@ def test_no_tail_is_cut_off() -> None:
         assert least < drawn / TRAINING < most
 
 
-def test_of_the_tails_slice_counts_what_lies_in_the_tail() -> None:
+def test_of_the_tails_slice_counts_what_lies_in_the_tail():
     """2^-22 is a radius of 5.5, short of the tail; at 2^-40 (7.4) the angle decides, in all four directions."""
     boxes, near, far = boxes_of(TRAINING), 2**64 - 2**40, 2**46
     turns = {eighth: eighth * 2**61 + 12_345 for eighth in range(8)}
@@ -152,7 +326,7 @@ def test_of_the_tails_slice_counts_what_lies_in_the_tail() -> None:
             assert found is None
 
 
-def test_the_tail_begins_where_the_cells_end() -> None:
+def test_the_tail_begins_where_the_cells_end():
     """The first numbers beyond the cells on either side, and the last ones within, from bits worked out for them."""
     boxes = boxes_of(TRAINING)
     ends = {boxes.farthest: True, boxes.farthest - 1: False, -boxes.farthest: False, -boxes.farthest - 1: True}
@@ -163,7 +337,7 @@ def test_the_tail_begins_where_the_cells_end() -> None:
         assert found == (number if in_tail else None)
 
 
-def test_a_broken_source_is_refused_and_gives_no_infinite_noise() -> None:
+def test_a_broken_source_is_refused_and_gives_no_infinite_noise():
     with pytest.raises(OverflowError, match="too few points"):
         rounded_gaussian(2, standard_deviation=TRAINING, source=ConstantBytes(255))
     with pytest.raises(OverflowError, match="4096"):
@@ -172,7 +346,7 @@ def test_a_broken_source_is_refused_and_gives_no_infinite_noise() -> None:
     assert (np.abs(zeros) < 6 * TRAINING).all()
 
 
-def test_words_that_would_make_a_slice_likelier_are_drawn_again() -> None:
+def test_words_that_would_make_a_slice_likelier_are_drawn_again():
     """2^64 is no multiple of the number of slices: the last words belong to none."""
     boxes = boxes_of(TRAINING)
     fair = 2**64 // boxes.slices.size * boxes.slices.size
@@ -184,7 +358,7 @@ def test_words_that_would_make_a_slice_likelier_are_drawn_again() -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("deviation", [Fraction(2) ** 8, Fraction(1000), TRAINING, Fraction(2) ** 28])
-def test_each_number_has_the_law_of_a_rounded_normal(deviation: Fraction) -> None:
+def test_each_number_has_the_law_of_a_rounded_normal(deviation: Fraction):
     """n = 200,000, false alarm 1e-9 each: chi-square, DKW, lags, neighbours; a scale 10 % off, either way, fails."""
     drawn = rounded_gaussian(200_000, standard_deviation=deviation, source=SeededBytes(5))
     assert chi_square_p(drawn, cdf_of(deviation)) > FALSE_ALARM
@@ -197,7 +371,7 @@ def test_each_number_has_the_law_of_a_rounded_normal(deviation: Fraction) -> Non
 
 @pytest.mark.stat
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 8])
-def test_within_cells_and_between_them_the_masses_are_a_normals(deviation: Fraction) -> None:
+def test_within_cells_and_between_them_the_masses_are_a_normals(deviation: Fraction):
     """n = 20 million, chi-square over all quarters of cells, 1e-9; boxes alone, without caps, fail."""
     boxes, deviations = boxes_of(deviation), float(deviation)
     step = 1 << (boxes.width_bits - 2)
@@ -222,7 +396,7 @@ def test_within_cells_and_between_them_the_masses_are_a_normals(deviation: Fract
 
 @pytest.mark.stat
 @pytest.mark.parametrize("deviation", [TRAINING, Fraction(2) ** 8])
-def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction) -> None:
+def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction):
     """n = 1 million draws from caps, chi-square over quarters of cells against P - boxes, 1e-9; neighbours, lags too.
     All points of slices, whether they lie below the graph or not, fail."""
     boxes, deviations = boxes_of(deviation), float(deviation)
@@ -246,7 +420,7 @@ def test_what_boxes_leave_has_the_law_of_the_rest(deviation: Fraction) -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
+def test_pairs_and_triples_have_the_joint_law_of_independent_ones():
     """n = 6 million numbers at s = 2^8: chi-square over 15^2 cells of pairs and 9^3 of triples, 1e-9 each. Pairs of
     neighbours, of numbers a chunk apart, and of numbers that both come from caps. Copies fail."""
     deviation = Fraction(2**8)
@@ -276,7 +450,7 @@ def test_pairs_and_triples_have_the_joint_law_of_independent_ones() -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
+def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere():
     """About 3,000 pairs beyond 3.5 deviations, chi-square in 8 parts of float32's angle steps, false alarm 1e-9.
     Float32 has multiples of 2^-21 between 4 and 2 pi; the old noise lies on these, and p is below 10^-100."""
     half = 1 << 15
@@ -296,7 +470,7 @@ def test_the_angles_of_pairs_lie_nowhere_denser_than_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("multiplier", [Fraction(1), Fraction(100)])
-def test_no_pair_and_no_triple_of_outputs_is_out_of_reach_under_another_shift(multiplier: Fraction) -> None:
+def test_no_pair_and_no_triple_of_outputs_is_out_of_reach_under_another_shift(multiplier: Fraction):
     """Outputs less random shifts are drawn from bytes that are worked out for them; the old noise cannot draw some.
     300 outputs of one vector and 20 shifts of the length of one clipped gradient; pairs, triples, and all
     together."""
@@ -318,7 +492,7 @@ def test_no_pair_and_no_triple_of_outputs_is_out_of_reach_under_another_shift(mu
 
 @pytest.mark.stat
 @pytest.mark.parametrize("multiplier", [Fraction(1), Fraction(100)])
-def test_the_old_noise_tells_which_of_two_vectors_it_was_added_to(multiplier: Fraction) -> None:
+def test_the_old_noise_tells_which_of_two_vectors_it_was_added_to(multiplier: Fraction):
     """The wrong twin. 20,000 numbers: no pair less the right vector is unreachable, over 30 less another are."""
     size, norm_bound = 20_000, 1.7
     deviation = multiplier * Fraction(17, 10)
@@ -331,7 +505,7 @@ def test_the_old_noise_tells_which_of_two_vectors_it_was_added_to(multiplier: Fr
     assert float32_noise.unreachable(steps - np.rint(other / lattice).astype(np.int64), deviation) > 30
 
 
-def test_arguments_out_of_their_limits_are_refused() -> None:
+def test_arguments_out_of_their_limits_are_refused():
     for wrong in (1.5, 2, Fraction(0), LARGEST_DEVIATION + 1, Fraction(2**8) - Fraction(1, 9)):
         with pytest.raises(NoiseRefused, match="standard_deviation"):
             rounded_gaussian(2, standard_deviation=wrong, source=SecureBytes())  # type: ignore[arg-type]

@@ -9,8 +9,6 @@ a populated one. Its blocks are then independent, and each of its statistics has
 calls must pass, so that the module's rate is about 1.1e-7; the wrong cases must not.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable
@@ -114,7 +112,7 @@ def pearson(observed: NDArray[np.int64], share: NDArray[np.float64]) -> float:
 @pytest.mark.stat
 @pytest.mark.parametrize(("t", "tau"), NOISE)
 @pytest.mark.parametrize("path", [dense, at_once, in_three_steps])
-def test_every_path_has_the_law_of_noise_on_every_cell(path: Path, t: Fraction, tau: int) -> None:
+def test_every_path_has_the_law_of_noise_on_every_cell(path: Path, t: Fraction, tau: int):
     """`judge`: 200,000 blocks of 5 cells, false-alarm rate 7e-9 each (5 scales, 3 paths)."""
     assert judge(path(t, tau, 1), t, tau) > FALSE_ALARM
 
@@ -124,7 +122,7 @@ def test_every_path_has_the_law_of_noise_on_every_cell(path: Path, t: Fraction, 
 @pytest.mark.parametrize("factor", ["0.9", "1.1"])
 def test_a_probability_that_is_ten_per_cent_off_is_caught(
     monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int, factor: str
-) -> None:
+):
     """The wrong case: empty cells are kept with 0.9 or 1.1 times the probability."""
     right = module.layer_probability
 
@@ -138,7 +136,7 @@ def test_a_probability_that_is_ten_per_cent_off_is_caught(
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("t", "tau"), NOISE)
-def test_hits_that_go_together_are_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int) -> None:
+def test_hits_that_go_together_are_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int):
     """The wrong case: half as many trials, each deciding for two neighbours; each cell alone is right."""
     right = successes
 
@@ -152,7 +150,7 @@ def test_hits_that_go_together_are_caught(monkeypatch: pytest.MonkeyPatch, t: Fr
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("t", "tau"), NOISE)
-def test_places_that_are_not_uniform_are_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int) -> None:
+def test_places_that_are_not_uniform_are_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int):
     """The wrong case: every tenth hit of the upper half moves into the lower half."""
     right = successes
 
@@ -167,7 +165,7 @@ def test_places_that_are_not_uniform_are_caught(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("t", "tau"), NOISE)
-def test_populated_cells_that_are_left_out_are_caught(t: Fraction, tau: int) -> None:
+def test_populated_cells_that_are_left_out_are_caught(t: Fraction, tau: int):
     """The wrong case: one populated cell in ten is taken for an empty one, or gets no draw at all."""
     codes, counts = populated(t, tau)
     left = np.ones(codes.size, np.bool_)
@@ -181,9 +179,7 @@ def test_populated_cells_that_are_left_out_are_caught(t: Fraction, tau: int) -> 
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("t", "tau"), NOISE)
-def test_codes_that_do_not_skip_the_populated_ones_are_caught(
-    monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int
-) -> None:
+def test_codes_that_do_not_skip_the_populated_ones_are_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int):
     """The wrong case: ranks among the empty cells taken for codes."""
     monkeypatch.setattr(module, "_skip", lambda ranks, known: ranks)
     assert judge(at_once(t, tau, 6), t, tau) < FALSE_ALARM
@@ -191,7 +187,7 @@ def test_codes_that_do_not_skip_the_populated_ones_are_caught(
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("t", "tau"), NOISE)
-def test_lowering_as_if_nothing_were_known_is_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int) -> None:
+def test_lowering_as_if_nothing_were_known_is_caught(monkeypatch: pytest.MonkeyPatch, t: Fraction, tau: int):
     """The wrong cases: the layer with P(X >= s) in place of P(X >= s | X < tau); values that are not cut off."""
     right = module.layer_probability
     with monkeypatch.context() as patched:
@@ -203,7 +199,7 @@ def test_lowering_as_if_nothing_were_known_is_caught(monkeypatch: pytest.MonkeyP
         assert judge(in_three_steps(t, tau, 7), t, tau) < FALSE_ALARM
 
 
-def test_lowering_changes_nothing_that_was_seen() -> None:
+def test_lowering_changes_nothing_that_was_seen():
     first = table(*NOISE[1], seed=9, at=60)
     seen = tuple(array.copy() for array in first.drawn())
     for lower in (60, 59, 40, 25, 1):
@@ -217,7 +213,7 @@ def test_lowering_changes_nothing_that_was_seen() -> None:
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(known=st.sets(st.integers(0, 40)), cells=st.integers(41, 60), chosen=st.sets(st.integers(0, 60)))
-def test_a_rank_is_turned_into_the_code_of_that_free_cell(known: set[int], cells: int, chosen: set[int]) -> None:
+def test_a_rank_is_turned_into_the_code_of_that_free_cell(known: set[int], cells: int, chosen: set[int]):
     """Against a list of the free cells, whichever of the two lists is longer."""
     free = np.array([code for code in range(cells) if code not in known], np.int64)
     ranks = np.array(sorted(rank for rank in chosen if rank < free.size), np.int64)
@@ -226,7 +222,7 @@ def test_a_rank_is_turned_into_the_code_of_that_free_cell(known: set[int], cells
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(codes=st.sets(st.integers(0, 50)), left=st.integers(0, 50))
-def test_merging_keeps_every_cell_with_its_value(codes: set[int], left: int) -> None:
+def test_merging_keeps_every_cell_with_its_value(codes: set[int], left: int):
     whole = np.array(sorted(codes), np.int64)
     mine = whole % 7 < left % 8
     merged = module._merge((whole[mine], whole[mine] * 3), (whole[~mine], whole[~mine] * 3))
@@ -241,7 +237,7 @@ def draw(
     return SparseLaplace(np.array(codes, np.int64), np.array(counts, np.int64), **given).drawn()
 
 
-def test_the_ends_of_every_range_are_drawn() -> None:
+def test_the_ends_of_every_range_are_drawn():
     """Without noise to speak of (t = 2^20): what is populated and reaches tau, exactly; anywhere in the domain."""
     t, last = Fraction(2**20), MOST_CELLS - 1
     codes, values = draw([0, 5, last], [3, 1, 2**62 - 1], cells=MOST_CELLS, t=t, tau=2)
@@ -256,13 +252,13 @@ def test_the_ends_of_every_range_are_drawn() -> None:
     assert codes.dtype == values.dtype == np.int64
 
 
-def test_a_domain_without_an_empty_cell_is_the_dense_path() -> None:
+def test_a_domain_without_an_empty_cell_is_the_dense_path():
     codes, values = draw(list(range(1000)), [100] * 1000, cells=1000)
     assert codes.size == 1000
     assert abs(values.mean() - 100) < 1
 
 
-def test_the_table_shows_nothing_and_is_not_copied() -> None:
+def test_the_table_shows_nothing_and_is_not_copied():
     """Only the public parameters are shown; what lies below the threshold does not leave the process."""
     drawn = SparseLaplace(
         np.array([3]), np.array([77]), cells=10**12, inverse_scale=Fraction(1), threshold=500, source=SecureBytes()
@@ -298,23 +294,21 @@ def test_the_table_shows_nothing_and_is_not_copied() -> None:
         ([1], [1], {"t": 0.5}, "inverse_scale"),
     ],
 )
-def test_bad_input_is_refused_by_name(
-    codes: list[int], counts: list[int], given: dict[str, object], argument: str
-) -> None:
+def test_bad_input_is_refused_by_name(codes: list[int], counts: list[int], given: dict[str, object], argument: str):
     with pytest.raises(NoiseRefused) as refused:
         draw(codes, counts, **given)  # type: ignore[arg-type]
     assert refused.value.argument == argument
     assert isinstance(refused.value, ValueError)
 
 
-def test_arrays_of_another_kind_are_refused() -> None:
+def test_arrays_of_another_kind_are_refused():
     given: dict[str, Any] = {"cells": 10, "inverse_scale": Fraction(1), "threshold": 1, "source": SecureBytes()}
     for codes in (np.array([1.0]), np.array([1], np.int32), np.array([[1]])):
         with pytest.raises(NoiseRefused, match="codes"):
             SparseLaplace(codes, np.array([1]), **given)
 
 
-def test_lowering_out_of_its_range_is_refused() -> None:
+def test_lowering_out_of_its_range_is_refused():
     drawn = table(*NOISE[1], seed=11)
     with pytest.raises(NoiseRefused, match="at most 25, the present one"):
         drawn.lower(26)

@@ -1,7 +1,5 @@
 """Consistency of tables that share columns: agreement, least squares by another route, less error."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -75,7 +73,7 @@ def least_squares(noisy: Sequence[NoisyTable]) -> list[np.ndarray]:
     return [best[a:b].reshape(t.values.shape) for a, b, t in zip(offsets[:-1], offsets[1:], noisy, strict=True)]
 
 
-def test_the_shared_sets_are_all_intersections_small_ones_first() -> None:
+def test_the_shared_sets_are_all_intersections_small_ones_first():
     assert shared_cliques(CLIQUES) == ((), ("a",), ("b",), ("c",), ("d",))
     assert shared_cliques([("a", "b", "c"), ("c", "b", "d"), ("b", "e")]) == (("b",), ("b", "c"))
     assert shared_cliques([("a",)]) == ()
@@ -83,7 +81,7 @@ def test_the_shared_sets_are_all_intersections_small_ones_first() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_one_pass_is_the_weighted_least_squares_estimate(seed: int) -> None:
+def test_one_pass_is_the_weighted_least_squares_estimate(seed: int):
     """Claim 2 of the module, against a dense solution of the constrained problem; different variances and sizes."""
     noisy = tables(np.random.default_rng(seed))
     for made, expected in zip(Agreement(noisy).estimates(), least_squares(noisy), strict=True):
@@ -91,7 +89,7 @@ def test_one_pass_is_the_weighted_least_squares_estimate(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_with_structural_zeros_passes_tend_to_the_least_squares_estimate(seed: int) -> None:
+def test_with_structural_zeros_passes_tend_to_the_least_squares_estimate(seed: int):
     noisy = tables(np.random.default_rng(seed), zeros=True)
     agreement = Agreement(noisy)
     made = agreement.estimates()
@@ -101,7 +99,7 @@ def test_with_structural_zeros_passes_tend_to_the_least_squares_estimate(seed: i
     assert max(agreement.disagreements(made)) < 1e-3
 
 
-def test_equal_weights_are_not_the_least_squares_estimate() -> None:
+def test_equal_weights_are_not_the_least_squares_estimate():
     """The wrong case: averages that do not look at the variances are found out by the comparison above."""
     noisy = tables(np.random.default_rng(0))
     equal = [NoisyTable(t.clique, t.values, 1.0, t.possible) for t in noisy]
@@ -113,7 +111,7 @@ def test_equal_weights_are_not_the_least_squares_estimate() -> None:
     st.lists(st.sets(st.sampled_from("abcd"), min_size=1), min_size=1, max_size=7, unique_by=frozenset),
     st.integers(0, 99),
 )
-def test_any_set_of_tables_agrees_after_one_pass(sets: list[set[str]], seed: int) -> None:
+def test_any_set_of_tables_agrees_after_one_pass(sets: list[set[str]], seed: int):
     """Claim 1 of the module."""
     rng = np.random.default_rng(seed)
     noisy = tables(rng, cliques=[tuple(rng.permutation(sorted(names))) for names in sets])
@@ -124,13 +122,13 @@ def test_any_set_of_tables_agrees_after_one_pass(sets: list[set[str]], seed: int
     assert all(np.allclose(a, b) for a, b in zip(Agreement(again).estimates(), made, strict=True))
 
 
-def test_an_exact_total_is_kept() -> None:
+def test_an_exact_total_is_kept():
     noisy = [*tables(np.random.default_rng(1)), NoisyTable((), np.asarray(500.0), 0.0, np.ones((), bool))]
     made = Agreement(noisy).estimates()
     assert [float(values.sum()) for values in made] == pytest.approx([500.0] * len(noisy))
 
 
-def test_disagreements_name_the_table_that_leaves_the_others() -> None:
+def test_disagreements_name_the_table_that_leaves_the_others():
     made = list(Agreement(tables(np.random.default_rng(2))).estimates())
     made[3] = made[3] + np.array([0.0, 2.0])
     gaps = Agreement(tables(np.random.default_rng(2))).disagreements(made)
@@ -139,7 +137,7 @@ def test_disagreements_name_the_table_that_leaves_the_others() -> None:
     assert len(gaps) == len(CLIQUES)
 
 
-def test_the_nearest_tables_without_a_negative_cell_are_found() -> None:
+def test_the_nearest_tables_without_a_negative_cell_are_found():
     """Dykstra's limit against a general solver of the same problem: weighted distance, agreement, no cell below 0."""
     rng = np.random.default_rng(3)
     cliques, sizes = [("a", "b"), ("b", "d")], (6, 6)
@@ -180,7 +178,7 @@ def test_the_nearest_tables_without_a_negative_cell_are_found() -> None:
         lambda: Agreement([table_of("a", 2), NoisyTable(("a", "b"), np.zeros((3, 2)), 1.0, np.ones((3, 2), bool))]),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(wrong: object) -> None:
+def test_tables_that_do_not_fit_are_refused(wrong: object):
     with pytest.raises(ValueError, match=r"must|values in one"):
         wrong()  # type: ignore[operator]
 
@@ -214,7 +212,7 @@ def one_way(clique: tuple[str, ...], values: np.ndarray, name: str) -> np.ndarra
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_the_error_of_shared_margins_falls_as_the_least_squares_say() -> None:
+def test_the_error_of_shared_margins_falls_as_the_least_squares_say():
     """Column a is in 3 of the 6 pairs, with b, c, d of 3, 4, 2 cells: its margins have variances 3 v, 4 v and 2 v.
     Their average by 1 / variance has 12/13 v. Over n = 2,000 draws the mean square of the margin's contrast (first
     cell minus second) is 2 x 12/13 v with a standard error of 3.2 %, measured; the bound of 26 % is eight of these,
@@ -236,7 +234,7 @@ def test_the_error_of_shared_margins_falls_as_the_least_squares_say() -> None:
 
 
 @pytest.mark.stat
-def test_tables_refined_together_err_less_than_each_by_itself() -> None:
+def test_tables_refined_together_err_less_than_each_by_itself():
     """Over n = 60 towns the mean square error of all cells falls by a quarter and more, with simplex and without.
     Over 600 towns it fell to 0.57 of the raw tables' and 0.63 of the simplex tables', with a standard error of 0.011
     for 60 of them; the bound is ten of these away, false alarm below 1e-15."""
@@ -260,7 +258,7 @@ def test_tables_refined_together_err_less_than_each_by_itself() -> None:
     assert squares["together"] < 0.75 * squares["alone"]
 
 
-def test_whole_tables_have_the_total_no_negative_cell_and_state_how_far_they_disagree() -> None:
+def test_whole_tables_have_the_total_no_negative_cell_and_state_how_far_they_disagree():
     rng = np.random.default_rng(6)
     truth, cliques = town(rng)
     noisy = noisy_town(truth, rng, scale=40.0)
@@ -287,7 +285,7 @@ def test_whole_tables_have_the_total_no_negative_cell_and_state_how_far_they_dis
     assert all(float(refined.values.sum()) == pytest.approx(700, abs=1e-3) for refined in fractions)
 
 
-def test_structural_zeros_stay_zero_and_a_negative_total_becomes_zero() -> None:
+def test_structural_zeros_stay_zero_and_a_negative_total_becomes_zero():
     rng = np.random.default_rng(7)
     noisy = [
         MeasuredTable(clique, rng.integers(-5, 9, shape(clique)), np.zeros(shape(clique), bool), EVENT)
@@ -306,7 +304,7 @@ def test_structural_zeros_stay_zero_and_a_negative_total_becomes_zero() -> None:
     assert all(refined.total == 0 and NO_SUM in refined.notes and not refined.values.any() for refined in made)
 
 
-def test_other_methods_and_no_total_are_refused() -> None:
+def test_other_methods_and_no_total_are_refused():
     table = MeasuredTable(("a",), np.array([1, 2]), np.zeros(2, bool), EVENT)
     with pytest.raises(ValueError, match="method must be one of none, simplex"):
         refine_together([table], Refine(method="auto"), total=KnownTotal(3, None))

@@ -1,7 +1,5 @@
 """Empirical Bayes: the deconvolved prior, the posterior as lookups, sparse whole tables, intervals, risk."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -43,7 +41,7 @@ def rmse(table: NDArray[np.int64] | NDArray[np.float64], truth: NDArray[np.int64
     return float(np.sqrt(np.mean((table - truth) ** 2.0)))
 
 
-def test_deconvolution_finds_a_prior_of_two_points_again() -> None:
+def test_deconvolution_finds_a_prior_of_two_points_again():
     """With 80 % zeros and 20 % at 60 the fitted prior has nearly that mass near 0 and near 60."""
     truth = np.repeat([0, 60], [80_000, 20_000])
     frame = lattice(TENTH)
@@ -53,7 +51,7 @@ def test_deconvolution_finds_a_prior_of_two_points_again() -> None:
     assert prior[(frame.truths > 45) & (frame.truths < 75)].sum() == pytest.approx(0.2, abs=0.02)
 
 
-def test_the_posterior_summaries_are_those_of_direct_enumeration() -> None:
+def test_the_posterior_summaries_are_those_of_direct_enumeration():
     frame = lattice(ONE)
     prior = np.zeros(frame.truths.size)
     prior[[0, 3, 7]] = 0.7, 0.2, 0.1
@@ -67,7 +65,7 @@ def test_the_posterior_summaries_are_those_of_direct_enumeration() -> None:
 
 
 @pytest.mark.parametrize("event", [TENTH, ONE, GAUSSIAN], ids=["tenth", "one", "gaussian"])
-def test_it_errs_less_than_the_projection(event: DiscreteLaplace | DiscreteGaussian) -> None:
+def test_it_errs_less_than_the_projection(event: DiscreteLaplace | DiscreteGaussian):
     truth = sparse_truth()
     total = int(truth.sum())
     noisy = add_noise(truth, event, 2)
@@ -82,7 +80,7 @@ def test_it_errs_less_than_the_projection(event: DiscreteLaplace | DiscreteGauss
     [np.zeros(500, np.int64), np.eye(1, 500, dtype=np.int64)[0] * 10**6, np.full(500, 300), np.zeros(0, np.int64)],
     ids=["zeros", "one huge cell", "dense", "no cell"],
 )
-def test_odd_tables_keep_their_total_and_come_out_no_worse_than_the_projection(truth: NDArray[np.int64]) -> None:
+def test_odd_tables_keep_their_total_and_come_out_no_worse_than_the_projection(truth: NDArray[np.int64]):
     noisy = add_noise(truth, TENTH, 3)
     total = int(truth.sum())
     refined = refine_posterior(empirical_bayes(noisy, TENTH), total=total, integers=True)
@@ -90,7 +88,7 @@ def test_odd_tables_keep_their_total_and_come_out_no_worse_than_the_projection(t
     assert not truth.size or rmse(refined, truth) <= rmse(project_simplex(noisy, total), truth) + 1.5
 
 
-def test_a_total_that_the_cells_do_not_suggest_is_kept() -> None:
+def test_a_total_that_the_cells_do_not_suggest_is_kept():
     posterior = empirical_bayes(np.array([-3, 0, 1, -2]), ONE)
     for total in (0, 1, 7, 1000):
         refined = refine_posterior(posterior, total=total, integers=True)
@@ -98,13 +96,13 @@ def test_a_total_that_the_cells_do_not_suggest_is_kept() -> None:
         assert refine_posterior(posterior, total=total, integers=False).sum() == pytest.approx(total)
 
 
-def test_the_same_noisy_values_give_the_same_bytes() -> None:
+def test_the_same_noisy_values_give_the_same_bytes():
     noisy = add_noise(sparse_truth(), TENTH, 4)
     first, second = (refine_posterior(empirical_bayes(noisy, TENTH), total=9000, integers=True) for _ in range(2))
     assert first.tobytes() == second.tobytes()
 
 
-def test_intervals_cover_what_they_claim() -> None:
+def test_intervals_cover_what_they_claim():
     """Over all cells at least 93 %, and at least 85 % of the cells that are not 0 (n = 20,000)."""
     truth = sparse_truth()
     lower, upper = empirical_bayes(add_noise(truth, ONE, 6), ONE).intervals()
@@ -113,7 +111,7 @@ def test_intervals_cover_what_they_claim() -> None:
     assert covered[truth > 0].mean() > 0.85
 
 
-def test_the_expected_risk_is_near_the_true_one() -> None:
+def test_the_expected_risk_is_near_the_true_one():
     truth = sparse_truth()
     posterior = empirical_bayes(add_noise(truth, TENTH, 7), TENTH)
     mean = posterior.mean[posterior.codes]
@@ -124,7 +122,7 @@ def test_the_expected_risk_is_near_the_true_one() -> None:
 
 
 @pytest.mark.parametrize("event", [TENTH, ONE], ids=["tenth", "one"])
-def test_the_pick_is_nearly_the_best_where_order_says_nothing(event: DiscreteLaplace) -> None:
+def test_the_pick_is_nearly_the_best_where_order_says_nothing(event: DiscreteLaplace):
     truth = sparse_truth(4096).reshape(64, 64)
     noisy, total = add_noise(truth, event, 8), int(truth.sum())
     choice = refine_auto(noisy, event, total=total, axes=2, integers=True)
@@ -132,7 +130,7 @@ def test_the_pick_is_nearly_the_best_where_order_says_nothing(event: DiscreteLap
     assert rmse(choice.table, truth) < 1.05 * rmse(alone, truth)
 
 
-def test_without_axes_the_pick_is_empirical_bayes_or_what_else_competes() -> None:
+def test_without_axes_the_pick_is_empirical_bayes_or_what_else_competes():
     truth = sparse_truth()
     noisy, total = add_noise(truth, TENTH, 9), int(truth.sum())
     choice = refine_auto(noisy, TENTH, total=total, axes=0, integers=False, others={"all": truth + 1000})
@@ -141,7 +139,7 @@ def test_without_axes_the_pick_is_empirical_bayes_or_what_else_competes() -> Non
 
 
 @pytest.mark.parametrize("event", [ONE, TENTH], ids=["one", "tenth"])
-def test_the_covariance_of_noise_and_estimate_is_unbiased(event: DiscreteLaplace) -> None:
+def test_the_covariance_of_noise_and_estimate_is_unbiased(event: DiscreteLaplace):
     """By enumeration: for each true count, the expectation over the noise of both sides of the identity agrees."""
     values = np.arange(-400, 900)
     estimates = np.where(values > 20, 0.8 * values + 3, 0.02 * (values + 400))
@@ -154,7 +152,7 @@ def test_the_covariance_of_noise_and_estimate_is_unbiased(event: DiscreteLaplace
 
 
 @pytest.mark.parametrize("event", [TENTH, ONE, GAUSSIAN], ids=["tenth", "one", "gaussian"])
-def test_the_unbiased_risk_is_near_the_true_one(event: DiscreteLaplace | DiscreteGaussian) -> None:
+def test_the_unbiased_risk_is_near_the_true_one(event: DiscreteLaplace | DiscreteGaussian):
     """n = 20,000, mean of 4 draws; a standard error is about 4 % of the noise's variance."""
     truth = sparse_truth()
     gaps = []
@@ -175,12 +173,12 @@ def test_the_unbiased_risk_is_near_the_true_one(event: DiscreteLaplace | Discret
         (np.array([2**53]), "noisy"),
     ],
 )
-def test_what_is_no_table_of_whole_numbers_is_refused(noisy: NDArray[np.int64], named: str) -> None:
+def test_what_is_no_table_of_whole_numbers_is_refused(noisy: NDArray[np.int64], named: str):
     with pytest.raises(ValueError, match=named):
         empirical_bayes(noisy, ONE)
 
 
-def test_totals_and_shapes_out_of_range_are_refused_by_name() -> None:
+def test_totals_and_shapes_out_of_range_are_refused_by_name():
     posterior = empirical_bayes(np.array([1, 2]), ONE)
     with pytest.raises(ValueError, match="total"):
         refine_posterior(posterior, total=-1, integers=True)

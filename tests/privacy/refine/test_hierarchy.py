@@ -1,7 +1,5 @@
 """Counts at several resolutions: split, weighted least squares on the tree, whole numbers from the top down."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -34,7 +32,7 @@ def aggregation(parents: tuple[NDArray[np.int64], ...]) -> list[NDArray[np.float
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([None, 40]))
-def test_the_two_passes_are_weighted_least_squares(seed: int, total: int | None) -> None:
+def test_the_two_passes_are_weighted_least_squares(seed: int, total: int | None):
     """Against the dense normal equations, with a known total as an observation of almost no variance."""
     rng = np.random.default_rng(seed)
     noisy = [rng.integers(-20, 60, size) for size in SIZES]
@@ -50,7 +48,7 @@ def test_the_two_passes_are_weighted_least_squares(seed: int, total: int | None)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 300))
-def test_whole_counts_add_up_and_are_not_negative(seed: int, total: int) -> None:
+def test_whole_counts_add_up_and_are_not_negative(seed: int, total: int):
     rng = np.random.default_rng(seed)
     levels = round_tree([rng.normal(10, 20, size) for size in SIZES], PARENTS, total=total)
     assert levels[0].sum() == total
@@ -59,14 +57,14 @@ def test_whole_counts_add_up_and_are_not_negative(seed: int, total: int) -> None
     assert min(level.min() for level in levels) >= 0
 
 
-def test_whole_consistent_counts_stay_as_they_are() -> None:
+def test_whole_consistent_counts_stay_as_they_are():
     leaves = np.array([4, 0, 9, 1, 2, 3, 4])
     levels = [matrix @ leaves for matrix in aggregation(PARENTS)]
     for before, after in zip(levels, round_tree(levels, PARENTS, total=23), strict=True):
         np.testing.assert_array_equal(before, after)
 
 
-def test_the_variance_after_consistency_is_that_of_the_normal_equations() -> None:
+def test_the_variance_after_consistency_is_that_of_the_normal_equations():
     parents = (np.repeat(np.arange(2), 3), np.repeat(np.arange(6), 2))
     matrices = aggregation(parents)
     variances = np.array([3.0, 1.0, 0.5])
@@ -78,7 +76,7 @@ def test_the_variance_after_consistency_is_that_of_the_normal_equations() -> Non
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_the_split_beats_an_even_one_and_spends_no_more_than_everything(noise: str) -> None:
+def test_the_split_beats_an_even_one_and_spends_no_more_than_everything(noise: str):
     sizes, weights = [1, 12, 144, 3000], [1.0, 1.0, 1.0, 1.0]
     shares = split_budget(sizes, weights=weights, noise=noise, total_known=False)  # type: ignore[arg-type]
     power = 2 if noise == "laplace" else 1
@@ -94,18 +92,18 @@ def test_the_split_beats_an_even_one_and_spends_no_more_than_everything(noise: s
         assert best <= loss(np.random.default_rng(seed).dirichlet(np.full(4, 5.0))) * (1 + 1e-4)
 
 
-def test_a_single_level_gets_everything() -> None:
+def test_a_single_level_gets_everything():
     assert split_budget([9], weights=[1.0], noise="laplace", total_known=False)[0] >= Fraction(999_999, 10**6)
 
 
 @pytest.mark.parametrize(("rows", "columns", "depth"), [(8, 8, 3), (5, 7, 2), (1, 1, 0), (3, 9, 4)])
-def test_a_quadtree_partitions_any_mesh(rows: int, columns: int, depth: int) -> None:
+def test_a_quadtree_partitions_any_mesh(rows: int, columns: int, depth: int):
     parents = quadtree(rows, columns, depth)
     sizes = [-(-rows >> level) * -(-columns >> level) for level in range(depth, -1, -1)]
     check_tree(sizes, parents)
 
 
-def test_a_quadtree_of_four_by_four_has_the_known_blocks() -> None:
+def test_a_quadtree_of_four_by_four_has_the_known_blocks():
     (parent,) = quadtree(4, 4, 1)
     assert parent.reshape(4, 4).tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]
 
@@ -121,14 +119,14 @@ def test_a_quadtree_of_four_by_four_has_the_known_blocks() -> None:
         (PARENTS[1],),
     ],
 )
-def test_children_that_do_not_partition_their_parents_are_refused(parents: tuple[NDArray[np.int64], ...]) -> None:
+def test_children_that_do_not_partition_their_parents_are_refused(parents: tuple[NDArray[np.int64], ...]):
     with pytest.raises(ValueError, match="parents"):
         make_consistent([np.zeros(size, np.int64) for size in SIZES], [1, 1, 1], parents, total=None)
     with pytest.raises(ValueError, match="parents"):
         round_tree([np.zeros(size) for size in SIZES], parents, total=0)
 
 
-def test_other_arguments_out_of_range_are_refused_by_name() -> None:
+def test_other_arguments_out_of_range_are_refused_by_name():
     zeros = [np.zeros(size, np.int64) for size in SIZES]
     with pytest.raises(ValueError, match="variances"):
         make_consistent(zeros, [1, 0, 1], PARENTS, total=None)

@@ -1,7 +1,5 @@
 """Intervals of exact counts: what they cover, by enumeration of the noise, and what stands inside them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 
@@ -72,13 +70,13 @@ def truths(event: CountNoise) -> range:
 
 
 @pytest.mark.parametrize("event", LAPLACE + GAUSSIAN)
-def test_every_count_is_held_with_95_percent(event: CountNoise) -> None:
+def test_every_count_is_held_with_95_percent(event: CountNoise):
     """Whatever a cell holds, its interval misses it with probability 5 % at most: summed over all noise."""
     assert coverage(event, truths(event)).min() >= CONFIDENCE - 1e-9
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if variance(event) > 10])
-def test_the_coverage_is_not_bought_by_length(event: CountNoise) -> None:
+def test_the_coverage_is_not_bought_by_length(event: CountNoise):
     """Wherever one step more or less matters little, zero and large counts are held with hardly more than 95 %."""
     widest = half_width(event, CONFIDENCE)
     found = coverage(event, range(0, 6 * widest + 20, max(1, widest)))
@@ -87,13 +85,13 @@ def test_the_coverage_is_not_bought_by_length(event: CountNoise) -> None:
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if variance(event) > 10])
-def test_noise_that_is_wider_than_declared_is_noticed(event: CountNoise) -> None:
+def test_noise_that_is_wider_than_declared_is_noticed(event: CountNoise):
     """The wrong case: under noise of 1.2 times the declared scale the same intervals hold too little."""
     assert coverage(event, truths(event), stretched=1.2).min() < CONFIDENCE - 0.01
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if variance(event) > 1])
-def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: CountNoise) -> None:
+def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: CountNoise):
     """On average over the noise of an empty cell, where the noise alone is cut at 0 in the same way."""
     support, weight = noise(event)
     made = count_intervals(support, event)
@@ -106,7 +104,7 @@ def test_intervals_of_empty_cells_are_shorter_than_by_noise_alone(event: CountNo
 
 
 @pytest.mark.parametrize("event", [event for event in LAPLACE + GAUSSIAN if half_width(event, 0.9) > 0])
-def test_no_interval_is_one_point_where_the_noise_hides_a_row(event: CountNoise) -> None:
+def test_no_interval_is_one_point_where_the_noise_hides_a_row(event: CountNoise):
     """A zero is "0 to q", also where the noise fell far below 0: summed over all noise of cells with one row. The
     wrong case is the interval of the negative value itself: a cell of one row has "0 to 0" there."""
     support, weight = noise(event)
@@ -122,7 +120,7 @@ def test_no_interval_is_one_point_where_the_noise_hides_a_row(event: CountNoise)
 
 
 @pytest.mark.parametrize("event", LAPLACE + GAUSSIAN)
-def test_intervals_hold_the_noisy_value_and_move_with_it(event: CountNoise) -> None:
+def test_intervals_hold_the_noisy_value_and_move_with_it(event: CountNoise):
     """0 ≤ lower ≤ max(noisy, 0) ≤ upper; a larger noisy value never has a smaller end."""
     values = np.arange(-reach(event), reach(event))
     made = count_intervals(values, event)
@@ -133,7 +131,7 @@ def test_intervals_hold_the_noisy_value_and_move_with_it(event: CountNoise) -> N
         assert all(first <= second for first, second in pairwise(ends.tolist()))
 
 
-def test_far_from_zero_the_interval_is_that_of_the_noise() -> None:
+def test_far_from_zero_the_interval_is_that_of_the_noise():
     for event in LAPLACE + GAUSSIAN:
         values = np.array([10**6, 2**61])
         made, alone = count_intervals(values, event), noise_intervals(values, event)
@@ -142,7 +140,7 @@ def test_far_from_zero_the_interval_is_that_of_the_noise() -> None:
 
 
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=30), st.integers(1, 7))
-def test_a_cell_s_interval_depends_on_its_own_value_alone(values: list[int], size: int) -> None:
+def test_a_cell_s_interval_depends_on_its_own_value_alone(values: list[int], size: int):
     """Neither other cells, nor the shape, nor where the work is cut make a difference."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "CHUNK", size)
@@ -153,7 +151,7 @@ def test_a_cell_s_interval_depends_on_its_own_value_alone(values: list[int], siz
     assert made.upper.tolist() == [[int(one.upper) for one in alone]] * 2
 
 
-def test_an_interval_grows_to_hold_the_published_count() -> None:
+def test_an_interval_grows_to_hold_the_published_count():
     """Fractions are held by whole ends; an interval that holds its count already stays as it is."""
     made = Intervals(np.array([3, 3, 3]), np.array([5, 5, 5])).holding(np.array([0.5, 4.0, 5.5]))
     assert made.lower.tolist() == [0, 3, 3]
@@ -166,9 +164,7 @@ def test_an_interval_grows_to_hold_the_published_count() -> None:
 @pytest.mark.parametrize("terms", METHODS)
 @pytest.mark.parametrize("event", [LAPLACE[1], GAUSSIAN[3]])
 @pytest.mark.parametrize("total", [900, -5])
-def test_each_method_publishes_intervals_that_hold_its_counts(
-    terms: dict[str, object], event: CountNoise, total: int
-) -> None:
+def test_each_method_publishes_intervals_holding_its_counts(terms: dict[str, object], event: CountNoise, total: int):
     """Of the noisy values, grown to hold the counts, and 0 to 0 where the contract declares a zero."""
     generator = np.random.default_rng(5)
     noisy = generator.integers(-30, 60, (12, 9))
@@ -188,7 +184,7 @@ def test_each_method_publishes_intervals_that_hold_its_counts(
     assert np.array_equal(ends.upper[held], bare.upper[held])
 
 
-def test_unrefined_counts_keep_the_interval_of_the_noise() -> None:
+def test_unrefined_counts_keep_the_interval_of_the_noise():
     noisy, impossible = np.array([-40, 7, 500]), np.array([False, True, False])
     made = refine_table(noisy, Refine(method="none"), impossible=impossible, total=None, event=LAPLACE[1], ordered=())
     width = half_width(LAPLACE[1], CONFIDENCE)
@@ -197,7 +193,7 @@ def test_unrefined_counts_keep_the_interval_of_the_noise() -> None:
     assert interval_statement("none") != interval_statement("simplex")
 
 
-def test_no_cells_have_no_intervals() -> None:
+def test_no_cells_have_no_intervals():
     none = np.empty((0, 3), np.int64)
     made = refined_intervals(none, none, LAPLACE[0], impossible=none.astype(bool))
     assert made.lower.shape == made.upper.shape == (0, 3)

@@ -1,7 +1,5 @@
 """λ: the computed bootstrap against drawn noise and against the oracle, references, wanted sparsity."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -54,7 +52,7 @@ def rmse(values: NDArray[np.float64] | NDArray[np.int64], truth: NDArray[np.int6
 
 @pytest.mark.parametrize("event", [laplace("0.1"), laplace("1"), laplace("10"), gaussian(200), gaussian(1)])
 @pytest.mark.parametrize("integers", [False, True])
-def test_the_computed_risk_is_the_average_over_drawn_noise(event: CountNoise, integers: bool) -> None:
+def test_the_computed_risk_is_the_average_over_drawn_noise(event: CountNoise, integers: bool):
     """100 tables: the mean squared error within 6 standard errors and what a threshold that stays put leaves out:
     2 %, and 8 % where all remainders are equal and jump together with it (λ = 0, rounded)."""
     truth, lambdas = np.repeat(city(), 4, axis=0), [0.0, 0.0013, 0.05, 0.3]
@@ -74,7 +72,7 @@ def test_the_computed_risk_is_the_average_over_drawn_noise(event: CountNoise, in
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "10"])
-def test_auto_comes_within_one_per_cent_of_the_oracle(epsilon: str) -> None:
+def test_auto_comes_within_one_per_cent_of_the_oracle(epsilon: str):
     """64 × 64, 20 draws, whole numbers: the oracle is the best of a grid, judged on the truth."""
     truth, event = city(), laplace(epsilon)
     total = int(truth.sum())
@@ -93,7 +91,7 @@ def test_auto_comes_within_one_per_cent_of_the_oracle(epsilon: str) -> None:
     assert epsilon == "10" or plain > 1.02 * oracle  # the wrong case: λ = 0 would fail
 
 
-def test_auto_leaves_a_dense_table_alone() -> None:
+def test_auto_leaves_a_dense_table_alone():
     """Where every cell is far from 0, λ > 0 only amplifies the noise."""
     truth = np.random.default_rng(1).poisson(400, 2000)
     assert (
@@ -104,7 +102,7 @@ def test_auto_leaves_a_dense_table_alone() -> None:
     )
 
 
-def test_auto_needs_no_seed_and_no_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_needs_no_seed_and_no_number_of_threads(monkeypatch: pytest.MonkeyPatch):
     truth = np.tile(city(), (9, 9))
     noisy = add_noise(truth, laplace("0.1"), 3)
     found = []
@@ -117,7 +115,7 @@ def test_auto_needs_no_seed_and_no_number_of_threads(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("event", [laplace("1/100000"), gaussian(10**12)])
-def test_very_wide_noise_is_handled_in_steps(event: CountNoise) -> None:
+def test_very_wide_noise_is_handled_in_steps(event: CountNoise):
     """Counts of up to 10^9 under noise of 10^5 to 10^6: still better than the plain projection, and quick."""
     truth = city() * 10**6
     noisy, total = add_noise(truth, event, 4), int(truth.sum())
@@ -127,7 +125,7 @@ def test_very_wide_noise_is_handled_in_steps(event: CountNoise) -> None:
     assert chosen.expected_rmse == pytest.approx(refined, rel=0.5)
 
 
-def test_an_earlier_version_gives_nearly_the_oracles_lambda() -> None:
+def test_an_earlier_version_gives_nearly_the_oracles_lambda():
     earlier, event = city(), laplace("0.1")
     chosen = lambda_for_reference(earlier, event=event, integers=True)
     assert chosen.how == "reference"
@@ -145,7 +143,7 @@ def test_an_earlier_version_gives_nearly_the_oracles_lambda() -> None:
 
 @pytest.mark.parametrize("integers", [True, False])
 @pytest.mark.parametrize("target", [0.01, 0.0334, 0.05])
-def test_the_wanted_share_of_nonzero_cells_is_reached(integers: bool, target: float) -> None:
+def test_the_wanted_share_of_nonzero_cells_is_reached(integers: bool, target: float):
     """The reported share is the refined table's own, as near as cells that hold the same count allow."""
     truth = city()
     noisy, total = add_noise(truth, laplace("0.1"), 6), int(truth.sum())
@@ -157,18 +155,18 @@ def test_the_wanted_share_of_nonzero_cells_is_reached(integers: bool, target: fl
     assert chosen.expected_rmse is None
 
 
-def test_a_share_that_only_lambda_zero_comes_near_to_gives_zero() -> None:
+def test_a_share_that_only_lambda_zero_comes_near_to_gives_zero():
     noisy = add_noise(city(), laplace("0.1"), 7)
     assert lambda_for_sparsity(noisy, 20_000, target_share=0.9, integers=True).lambda_ == 0
 
 
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
-def test_a_share_out_of_range_is_refused(share: float) -> None:
+def test_a_share_out_of_range_is_refused(share: float):
     with pytest.raises(ValueError, match=r"target_share must lie in \(0, 1\]"):
         lambda_for_sparsity(np.array([1, 2]), 3, target_share=share, integers=True)
 
 
-def test_totals_out_of_range_are_refused_and_zero_needs_no_lambda() -> None:
+def test_totals_out_of_range_are_refused_and_zero_needs_no_lambda():
     noisy = np.array([1, 2, -3])
     with pytest.raises(ValueError, match="total must be finite and at least 0, not -1"):
         choose_lambda_auto(noisy, -1, event=laplace("1"), integers=True)
@@ -178,7 +176,7 @@ def test_totals_out_of_range_are_refused_and_zero_needs_no_lambda() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7])
-def test_the_histogram_counts_what_sorting_counts(step: int) -> None:
+def test_the_histogram_counts_what_sorting_counts(step: int):
     generator = np.random.default_rng(8)
     for values in (
         generator.integers(-50, 50, 300_000),
@@ -192,7 +190,7 @@ def test_the_histogram_counts_what_sorting_counts(step: int) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["1", "40"])
-def test_a_tie_goes_to_a_lambda_above_zero_in_a_whole_number_table(epsilon: str) -> None:
+def test_a_tie_goes_to_a_lambda_above_zero_in_a_whole_number_table(epsilon: str):
     """At 0 all remainders are alike, and cell numbers decide. In a full table, or without noise, 0 only ties."""
     event, full = laplace(epsilon), np.full(50, 1000)
     assert 0 < choose_lambda_auto(full, 50_000, event=event, integers=True).lambda_ < 1e-5

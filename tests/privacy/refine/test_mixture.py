@@ -1,7 +1,5 @@
 """The mean of refinements under Gaussian noise: unbiased risks, weights, what it gains, and that it replays."""
 
-from __future__ import annotations
-
 import hashlib
 from fractions import Fraction
 from math import sqrt
@@ -49,7 +47,7 @@ def projected(noisy: Counts, event: CountNoise) -> NDArray[np.float64]:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("told", [True, False], ids=["covariance", "as if independent"])
-def test_a_risk_is_that_of_wider_noise_whatever_the_covariance_of_the_noise(told: bool) -> None:
+def test_a_risk_is_that_of_wider_noise_whatever_the_covariance_of_the_noise(told: bool):
     """n = 1500 draws of correlated noise; 4 standard errors, a false alarm in 1 of 16,000. The wrong case draws
     splits as if cells were independent, and is off by more than 8."""
     by_columns = np.array([40_000.0, 100.0, 100.0, 100.0])
@@ -71,7 +69,7 @@ def test_a_risk_is_that_of_wider_noise_whatever_the_covariance_of_the_noise(told
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_auto_is_not_worse_than_no_refinement_where_empirical_bayes_is() -> None:
+def test_auto_is_not_worse_than_no_refinement_where_empirical_bayes_is():
     """n = 100 draws of each of three tables: RMSE at most 1 % above none's beyond three standard errors. The wrong
     case: empirical Bayes, which `auto` was nearly always, is above it in two. A table whose columns are unrelated
     gains a fifth."""
@@ -91,7 +89,7 @@ def excess(truth: Counts, method: str, at_most: float = 1.01) -> float:
     return float(np.mean(found) / (np.std(found) / sqrt(len(found))))
 
 
-def test_a_mixture_names_its_parts_and_keeps_total_zeros_and_whole_numbers() -> None:
+def test_a_mixture_names_its_parts_and_keeps_total_zeros_and_whole_numbers():
     """Three axes, structural zeros; the record says that weights were chosen."""
     truth = np.multiply.outer(UNRELATED, [3, 1])
     impossible = np.zeros(truth.shape, bool)
@@ -109,13 +107,13 @@ def test_a_mixture_names_its_parts_and_keeps_total_zeros_and_whole_numbers() -> 
     assert (made.values <= made.intervals.upper).all()
 
 
-def test_noise_under_two_rows_and_laplace_noise_are_refined_by_the_best_method() -> None:
+def test_noise_under_two_rows_and_laplace_noise_are_refined_by_the_best_method():
     little = DiscreteGaussian(Fraction(2), (1,))
     assert refined(UNRELATED, "auto", total=int(UNRELATED.sum()), event=little).method != "mixture"
 
 
 @pytest.mark.long
-def test_neighbours_are_a_part_of_large_tables_with_an_order() -> None:
+def test_neighbours_are_a_part_of_large_tables_with_an_order():
     place = np.linspace(-2, 2, 40)
     truth = np.rint(400 * np.exp(-np.add.outer(place**2, place**2))).astype(np.int64)
     noisy = truth + noise(truth.shape, EVENT, 4)
@@ -125,7 +123,7 @@ def test_neighbours_are_a_part_of_large_tables_with_an_order() -> None:
     assert squared_error(made.values, truth) < 0.5 * squared_error(plain, truth)
 
 
-def test_the_last_bits_of_a_machine_do_not_change_what_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_bits_of_a_machine_do_not_change_what_is_published(monkeypatch: pytest.MonkeyPatch):
     """The prior of another machine differs by 1e-13 of it."""
     noisy = RELATED + noise(RELATED.shape, EVENT, 8)
     first = refined(noisy, "auto", total=int(RELATED.sum()))
@@ -139,7 +137,7 @@ def test_the_last_bits_of_a_machine_do_not_change_what_is_published(monkeypatch:
     assert refined(noisy, "auto", total=int(RELATED.sum())).values.tobytes() == first.values.tobytes()
 
 
-def test_the_draws_of_the_splits_stay_the_same_for_ever() -> None:
+def test_the_draws_of_the_splits_stay_the_same_for_ever():
     """They are normal numbers of a stream that numpy guarantees, by whole numbers alone."""
     drawn = mixture._normal(PostProcessingSeed(7), 3, 50_000)
     assert drawn.mean() == pytest.approx(0, abs=0.02)

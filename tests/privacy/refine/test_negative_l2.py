@@ -1,7 +1,5 @@
 """Refinement: the projection, negative ℓ2, rounding, and whole tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -41,12 +39,12 @@ def project_by_sorting(values: NDArray[np.int64], total: float) -> NDArray[np.fl
 
 
 @given(NOISY, st.integers(1, 5000))
-def test_the_projection_agrees_with_the_sorting_procedure_of_the_paper(values: NDArray[np.int64], total: int) -> None:
+def test_the_projection_agrees_with_the_sorting_procedure_of_the_paper(values: NDArray[np.int64], total: int):
     np.testing.assert_allclose(project_simplex(values, total), project_by_sorting(values, total), atol=1e-9)
 
 
 @given(NOISY, TOTALS, LAMBDAS)
-def test_refined_values_lie_on_the_simplex(values: NDArray[np.int64], total: int, lambda_: float) -> None:
+def test_refined_values_lie_on_the_simplex(values: NDArray[np.int64], total: int, lambda_: float):
     refined = negative_l2(values, total, lambda_=lambda_)
     assert refined.min() >= 0
     assert refined.sum() == pytest.approx(total, abs=1e-6)
@@ -56,7 +54,7 @@ def test_refined_values_lie_on_the_simplex(values: NDArray[np.int64], total: int
 @given(arrays.arrays(np.int64, 5, elements=st.integers(-20, 20)), st.integers(1, 40), LAMBDAS, st.integers(0, 2**32))
 def test_no_random_point_of_the_simplex_has_a_lower_objective(
     values: NDArray[np.int64], total: int, lambda_: float, seed: int
-) -> None:
+):
     """The closed form is the global optimum of eq. 11, vertices and interior points included."""
 
     def objective(point: NDArray[np.float64]) -> float:
@@ -68,7 +66,7 @@ def test_no_random_point_of_the_simplex_has_a_lower_objective(
     assert best <= min(objective(point) for point in others) + 1e-6
 
 
-def test_the_difference_of_convex_iteration_has_the_closed_form_as_its_fixed_point() -> None:
+def test_the_difference_of_convex_iteration_has_the_closed_form_as_its_fixed_point():
     """Eq. 12 and 13: linearise -λ‖β‖² at β₀, project, repeat."""
     values = np.array([9, 4, 1, -2, 0, 3, -5, 12])
     closed = negative_l2(values, 20, lambda_=0.4)
@@ -78,7 +76,7 @@ def test_the_difference_of_convex_iteration_has_the_closed_form_as_its_fixed_poi
     np.testing.assert_allclose(point, closed, atol=1e-9)
 
 
-def test_a_larger_lambda_leaves_fewer_cells() -> None:
+def test_a_larger_lambda_leaves_fewer_cells():
     values = np.arange(40)
     kept = [int(np.count_nonzero(negative_l2(values, 100, lambda_=lambda_))) for lambda_ in (0, 0.3, 0.6, 0.9)]
     assert kept == sorted(kept, reverse=True)
@@ -88,7 +86,7 @@ def test_a_larger_lambda_leaves_fewer_cells() -> None:
 @given(NOISY, TOTALS, LAMBDAS)
 def test_rounding_keeps_the_total_exactly_and_moves_no_cell_by_one(
     values: NDArray[np.int64], total: int, lambda_: float
-) -> None:
+):
     refined = negative_l2(values, total, lambda_=lambda_)
     rounded = round_to_total(refined, total)
     assert rounded.sum() == total
@@ -96,7 +94,7 @@ def test_rounding_keeps_the_total_exactly_and_moves_no_cell_by_one(
     assert np.abs(rounded - refined).max() < 1 + 1e-9
 
 
-def test_rounding_is_the_nearest_lattice_point() -> None:
+def test_rounding_is_the_nearest_lattice_point():
     values = np.array([0.2, 1.5, 0.7, 2.6])
     rounded = round_to_total(values, 5)
     grid = np.stack(np.meshgrid(*[np.arange(6)] * 4), -1).reshape(-1, 4)
@@ -105,7 +103,7 @@ def test_rounding_is_the_nearest_lattice_point() -> None:
     assert ((rounded - values) ** 2).sum() == pytest.approx(best)
 
 
-def test_equal_remainders_go_to_the_lower_cell_so_that_the_result_replays() -> None:
+def test_equal_remainders_go_to_the_lower_cell_so_that_the_result_replays():
     assert round_to_total(np.array([0.5, 0.5, 0.5, 0.5]), 2).tolist() == [1, 1, 0, 0]
 
 
@@ -121,14 +119,12 @@ def test_equal_remainders_go_to_the_lower_cell_so_that_the_result_replays() -> N
         ([], 3, 0.0, "total"),
     ],
 )
-def test_what_has_no_solution_is_refused_by_name(
-    values: list[float], total: float, lambda_: float, named: str
-) -> None:
+def test_what_has_no_solution_is_refused_by_name(values: list[float], total: float, lambda_: float, named: str):
     with pytest.raises(ValueError, match=named):
         negative_l2(np.array(values, dtype=np.float64), total, lambda_=lambda_)
 
 
-def test_a_total_of_zero_gives_zeros() -> None:
+def test_a_total_of_zero_gives_zeros():
     assert not negative_l2(np.array([5, -3]), 0, lambda_=0.5).any()
 
 
@@ -158,26 +154,26 @@ def refined(
     )
 
 
-def test_structural_zeros_stay_zero_and_the_rest_carries_the_total() -> None:
+def test_structural_zeros_stay_zero_and_the_rest_carries_the_total():
     impossible = np.array([True, False, False])
     assert refine([50, 3, 5], impossible=impossible).tolist() == [0, 4, 6]
     assert refine([50, 3, 5], impossible=impossible, method="none", total=None).tolist() == [0, 3, 5]
 
 
-def test_a_negative_noisy_total_becomes_zero_with_a_note() -> None:
+def test_a_negative_noisy_total_becomes_zero_with_a_note():
     made = refined(np.array([3, -4]), total=-2, method="simplex")
     assert (made.total, made.values.tolist()) == (0, [0, 0])
     assert "below zero" in made.notes[0]
 
 
-def test_a_method_without_its_terms_is_refused() -> None:
+def test_a_method_without_its_terms_is_refused():
     with pytest.raises(ValueError, match="needs a total"):
         refine([1, 2], total=None)
     with pytest.raises(ValueError, match="ordered"):
         refine([1, 2], method="neighbourhood")
 
 
-def test_without_integers_the_values_are_the_real_solution() -> None:
+def test_without_integers_the_values_are_the_real_solution():
     noisy = np.array([7, 1, -3])
     made = refined(noisy, total=6, method="negative_l2", **{"lambda": "0.25"}, integers=False)
     np.testing.assert_array_equal(made.values, negative_l2(noisy, 6, lambda_=0.25))
@@ -211,7 +207,7 @@ def named(way: dict[str, object]) -> str:
 @pytest.mark.parametrize("way", WAYS, ids=named)
 def test_every_method_keeps_the_total_and_the_structural_zeros(
     way: dict[str, object], integers: bool, ordered: tuple[int, ...]
-) -> None:
+):
     """Whatever stands in an impossible cell, it becomes 0 and changes nothing else."""
     made = refined(NOISY_TABLE, total=TOTAL, impossible=IMPOSSIBLE, ordered=ordered, integers=integers, **way)
     assert made.values.dtype == (np.int64 if integers else np.float64)
@@ -224,7 +220,7 @@ def test_every_method_keeps_the_total_and_the_structural_zeros(
     assert again.lambda_ == made.lambda_
 
 
-def test_a_table_is_refined_alike_whichever_way_its_axes_stand() -> None:
+def test_a_table_is_refined_alike_whichever_way_its_axes_stand():
     """The ordered axes in front, or at the end as `spatial` wants them."""
     front = refined(NOISY_TABLE, total=TOTAL, ordered=(0, 2), method="neighbourhood", integers=False)
     laid = np.moveaxis(NOISY_TABLE, (0, 2), (1, 2))
@@ -238,7 +234,7 @@ def test_a_table_is_refined_alike_whichever_way_its_axes_stand() -> None:
 @pytest.mark.parametrize("impossible", [None, IMPOSSIBLE], ids=["all", "some"])
 def test_auto_gives_the_table_of_the_method_that_it_picks(
     ordered: tuple[int, ...], impossible: NDArray[np.bool_] | None
-) -> None:
+):
     """The least estimated error of those listed; asked for by name, that method gives the same bytes."""
     made = refined(NOISY_TABLE, total=TOTAL, ordered=ordered, impossible=impossible, method="auto")
     assert made.estimated_rmse[made.method] == min(made.estimated_rmse.values())
@@ -250,7 +246,7 @@ def test_auto_gives_the_table_of_the_method_that_it_picks(
     assert by_name.chosen is None
 
 
-def test_a_chosen_lambda_can_be_written_down_and_used_again() -> None:
+def test_a_chosen_lambda_can_be_written_down_and_used_again():
     for way in ({"lambda": "auto"}, {"sparsity": "0.3"}):
         made = refined(NOISY_TABLE, total=TOTAL, method="negative_l2", **way)
         again = refined(NOISY_TABLE, total=TOTAL, method="negative_l2", **{"lambda": str(made.lambda_)})
@@ -260,7 +256,7 @@ def test_a_chosen_lambda_can_be_written_down_and_used_again() -> None:
     assert share == pytest.approx(0.3, abs=0.02)
 
 
-def test_the_neighbourhood_errs_less_than_the_projection_on_a_smooth_table() -> None:
+def test_the_neighbourhood_errs_less_than_the_projection_on_a_smooth_table():
     """Against the true counts, and by its own estimate."""
     plain = refined(NOISY_TABLE, total=TOTAL, method="simplex")
     smooth = refined(NOISY_TABLE, total=TOTAL, ordered=(0, 2), method="neighbourhood")
@@ -271,7 +267,7 @@ def test_the_neighbourhood_errs_less_than_the_projection_on_a_smooth_table() -> 
 
 @pytest.mark.parametrize("total", [0, -3])
 @pytest.mark.parametrize("way", WAYS, ids=named)
-def test_a_total_of_zero_leaves_zeros_and_nothing_to_choose(way: dict[str, object], total: int) -> None:
+def test_a_total_of_zero_leaves_zeros_and_nothing_to_choose(way: dict[str, object], total: int):
     made = refined(NOISY_TABLE, total=total, impossible=IMPOSSIBLE, ordered=(0,), **way)
     assert not made.values.any()
     assert made.total == 0
@@ -280,7 +276,7 @@ def test_a_total_of_zero_leaves_zeros_and_nothing_to_choose(way: dict[str, objec
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
-def test_a_table_without_possible_cells_has_no_place_for_a_total(way: dict[str, object]) -> None:
+def test_a_table_without_possible_cells_has_no_place_for_a_total(way: dict[str, object]):
     nowhere = np.ones(COUNTS.shape, bool)
     assert not refined(NOISY_TABLE, total=0, impossible=nowhere, ordered=(0,), **way).values.any()
     with pytest.raises(ValueError, match=r"."):
@@ -288,14 +284,14 @@ def test_a_table_without_possible_cells_has_no_place_for_a_total(way: dict[str, 
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
-def test_the_smallest_tables_are_refined_too(way: dict[str, object]) -> None:
+def test_the_smallest_tables_are_refined_too(way: dict[str, object]):
     for shape in ((1,), (2,), (1, 1), (3, 1)):
         made = refined(np.full(shape, 4), total=9, ordered=tuple(range(len(shape))), **way)
         assert made.values.sum() == 9
 
 
 @pytest.mark.parametrize("method", ["neighbourhood", "auto"])
-def test_counts_far_larger_than_their_noise_are_refined_without_their_neighbours(method: str) -> None:
+def test_counts_far_larger_than_their_noise_are_refined_without_their_neighbours(method: str):
     """Each cell depends on the others by a singular system: the run goes on, and says so, since noise was drawn."""
     noisy = 10**9 * np.array([[1, 2], [2, 4], [4, 8], [8, 16], [16, 32]])
     made = refined(noisy, total=int(noisy.sum()), ordered=(0, 1), method=method)
@@ -307,7 +303,7 @@ def test_counts_far_larger_than_their_noise_are_refined_without_their_neighbours
 
 
 @pytest.mark.parametrize("method", ["neighbourhood", "auto"])
-def test_a_regression_without_a_solution_does_not_stop_a_run(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_regression_without_a_solution_does_not_stop_a_run(method: str, monkeypatch: pytest.MonkeyPatch):
     def singular(*_: object) -> None:
         raise np.linalg.LinAlgError("Singular matrix")
 
@@ -327,7 +323,7 @@ Method = Callable[[NDArray[np.int64]], object]
 
 @pytest.mark.parametrize("value", [-7, -1, 0, 1, 2, 9])
 @pytest.mark.parametrize("penalty", [0.0, 1.0, 3.0, 4.0])
-def test_the_closed_form_minimises_the_lasso_objective_as_printed(value: int, penalty: float) -> None:
+def test_the_closed_form_minimises_the_lasso_objective_as_printed(value: int, penalty: float):
     """Eq. 5 by a numerical search, one cell: the square has no factor 1/2, so the threshold is λ/2."""
 
     def objective(b: float) -> float:
@@ -337,13 +333,13 @@ def test_the_closed_form_minimises_the_lasso_objective_as_printed(value: int, pe
     assert nonnegative_lasso(np.array([value]), penalty=penalty)[0] == pytest.approx(above, abs=1e-5)
 
 
-def test_the_correction_reaches_the_total_and_leaves_zeros_alone() -> None:
+def test_the_correction_reaches_the_total_and_leaves_zeros_alone():
     shrunken = nonnegative_lasso(np.array([9, 2, 5, -4]), penalty=6)
     assert shrunken.tolist() == [6, 0, 2, 0]
     assert rescale_to_total(shrunken, 12).tolist() == [9, 0, 3, 0]
 
 
-def test_clipping_and_rescaling_is_the_baseline_lm() -> None:
+def test_clipping_and_rescaling_is_the_baseline_lm():
     assert clip_and_rescale(np.array([4, -1, 0, 4]), 2).tolist() == [1, 0, 0, 1]
     assert clip_and_rescale(np.array([-4, -1]), 0).tolist() == [0, 0]
 
@@ -352,7 +348,7 @@ def test_clipping_and_rescaling_is_the_baseline_lm() -> None:
 @given(WHOLE, st.integers(1, 300), st.floats(0, 0.9), st.integers(0, 2**32))
 def test_the_iteration_converges_to_the_closed_form_from_any_start(
     values: NDArray[np.int64], total: int, lambda_: float, seed: int
-) -> None:
+):
     """A second derivation: β ← the projection of v + λβ (eq. 12 and 13) contracts by λ, and ends at eq. 14. The bound
     on the distance holds, and the closed form itself is a fixed point."""
     closed = negative_l2(values, total, lambda_=lambda_)
@@ -383,13 +379,13 @@ def test_the_iteration_converges_to_the_closed_form_from_any_start(
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
-def test_bad_input_is_refused_by_name(method: Method, named: str) -> None:
+def test_bad_input_is_refused_by_name(method: Method, named: str):
     with pytest.raises(ValueError, match=named):
         method(np.array([1, 2, 3]))
 
 
 @pytest.mark.parametrize("total", [0, 0.0])
-def test_a_total_of_zero_gives_zeros_everywhere(total: float) -> None:
+def test_a_total_of_zero_gives_zeros_everywhere(total: float):
     values = np.array([3, -1, 2])
     for refined in (
         project_simplex(values, total),

@@ -1,7 +1,5 @@
 """Least squares down a tree of places: estimates and variances against the normal equations, whole counts by hand."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -106,7 +104,7 @@ def normal_equations(spine: MeasuredSpine) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize("left_out", [False, True])
 def test_two_passes_are_least_squares(
     totals_at: tuple[int, ...], left_out: bool, kept: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Three tables at three levels, in pieces of one family: the same as the normal equations, margins exact."""
     monkeypatch.setattr(place_estimates, "PIECE_CELLS", 8)
     spine = measured(3, totals_at, left_out=left_out, kept=kept)
@@ -125,7 +123,7 @@ def test_two_passes_are_least_squares(
 
 
 @pytest.mark.parametrize("totals_at", [(), (1,)])
-def test_the_variance_of_any_sum_over_the_tree_is_exact(totals_at: tuple[int, ...]) -> None:
+def test_the_variance_of_any_sum_over_the_tree_is_exact(totals_at: tuple[int, ...]):
     """Blocks of two regions and one whole region besides, some labels of each column."""
     spine = measured(5, totals_at)
     covariance = normal_equations(spine)[1]
@@ -140,7 +138,7 @@ def test_the_variance_of_any_sum_over_the_tree_is_exact(totals_at: tuple[int, ..
     assert margin[0] == pytest.approx((row @ covariance @ row) ** 0.5)
 
 
-def test_the_parts_of_a_place_are_orthogonal_and_complete() -> None:
+def test_the_parts_of_a_place_are_orthogonal_and_complete():
     """Spreading by ones changes nothing; by one part twice as by it once; precisions are those of the matrix."""
     counts = np.random.default_rng(1).normal(size=(2, *SHAPE))
     assert np.allclose(spread(np.ones(4), counts), counts)
@@ -156,7 +154,7 @@ def test_the_parts_of_a_place_are_orthogonal_and_complete() -> None:
 
 @pytest.mark.parametrize("totals_at", [(), (0,), (1,), (0, 1), (2,)])
 @pytest.mark.parametrize("kept", [ROWS, (True, False)])
-def test_counts_are_whole_add_up_and_keep_public_margins(totals_at: tuple[int, ...], kept: tuple[bool, ...]) -> None:
+def test_counts_are_whole_add_up_and_keep_public_margins(totals_at: tuple[int, ...], kept: tuple[bool, ...]):
     """In fifty draws: no count is negative, each place is the sum of its parts, every public count is exact."""
     nobody = np.zeros((1, 6), dtype=np.bool_)
     nobody[0, 5] = True
@@ -181,7 +179,7 @@ def added_to_parents(counts: NDArray[np.int64], level: int) -> NDArray[np.int64]
 
 
 @pytest.mark.parametrize("totals_at", [(), (1,)])
-def test_cells_that_are_impossible_in_some_places_stay_empty_and_all_adds_up(totals_at: tuple[int, ...]) -> None:
+def test_cells_that_are_impossible_in_some_places_stay_empty_and_all_adds_up(totals_at: tuple[int, ...]):
     """In fifty draws: a cell of one part, a whole part, and a cell of all parts of a place, so of the place too."""
     last = np.zeros((6, 6), dtype=np.bool_)
     last[1, 3] = last[5] = True
@@ -202,7 +200,7 @@ def test_cells_that_are_impossible_in_some_places_stay_empty_and_all_adds_up(tot
                 assert (added_to_parents(counts, level) == levels[level - 1]).all()
 
 
-def test_margins_of_larger_places_follow_and_must_not_cross() -> None:
+def test_margins_of_larger_places_follow_and_must_not_cross():
     """Sums over parts; a level keeps the margin with more columns; neither with all of the other's is refused."""
     counts = np.arange(12).reshape(6, 2)
     found = implied_margins({2: PublicMargin((True, False), counts), 1: PublicMargin(ROWS, np.array([[0]]))}, PARENTS)
@@ -212,7 +210,7 @@ def test_margins_of_larger_places_follow_and_must_not_cross() -> None:
         implied_margins({2: PublicMargin((True, False), counts), 1: PublicMargin((False, True), counts)}, PARENTS)
 
 
-def test_families_are_projected_on_the_nearest_values() -> None:
+def test_families_are_projected_on_the_nearest_values():
     """Two families of three and one parts, in two cells; by the threshold of each."""
     values = np.array([[5.0, 1.0], [1.0, -4.0], [-3.0, 9.0], [2.0, 2.0]])
     found = project_families(values, np.array([0, 3]), np.array([[4, 8], [3, 0]]))
@@ -221,7 +219,7 @@ def test_families_are_projected_on_the_nearest_values() -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_intervals_hold_their_rate_and_shorter_ones_are_found_out() -> None:
+def test_intervals_hold_their_rate_and_shorter_ones_are_found_out():
     """n = 3,000 releases, one cell of the middle level each: more than 92.5 % hold it. With 95 % or more, at most
     92.5 % hold with probability exp(-3000 KL(0.925, 0.95)) < 4e-8 (Chernoff). Intervals of 0.6 times the deviation
     hold about 85 %, and are found out."""

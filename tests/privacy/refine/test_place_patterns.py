@@ -1,7 +1,5 @@
 """Places that differ in their possible cells, and two trees over the same places: sums met, intervals that hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,7 +64,7 @@ class Tree:
 
 @pytest.mark.parametrize("kept", [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("deepest", [1, 2, 3])
-def test_exact_counts_and_zeros_that_differ_hold_together(deepest: int, kept: tuple[bool, ...]) -> None:
+def test_exact_counts_and_zeros_that_differ_hold_together(deepest: int, kept: tuple[bool, ...]):
     """In forty trees with much noise: no negative count, no impossible one, all adds up, every public count is exact.
     Counts above the smallest level with public ones may have fewer columns."""
     for seed in range(40):
@@ -89,7 +87,7 @@ def test_exact_counts_and_zeros_that_differ_hold_together(deepest: int, kept: tu
                 assert (np.add.reduceat(counts, starts, axis=0) == levels[level - 1]).all()
 
 
-def test_counts_without_noise_are_the_exact_ones() -> None:
+def test_counts_without_noise_are_the_exact_ones():
     """Estimates that are whole and possible are not changed, in any order of the patterns."""
     for seed in range(40):
         tree = Tree(seed)
@@ -106,7 +104,7 @@ def test_counts_without_noise_are_the_exact_ones() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(-1e6, 1e6))
-def test_any_estimates_have_counts(seed: int, away: float) -> None:
+def test_any_estimates_have_counts(seed: int, away: float):
     """However far the estimates are from the public totals: the counts exist."""
     tree = Tree(seed % 1000)
     random = np.random.default_rng(seed)
@@ -119,7 +117,7 @@ def test_any_estimates_have_counts(seed: int, away: float) -> None:
     assert (found[2].sum(axis=1, keepdims=True) == totals).all()
 
 
-def test_counts_of_large_places_are_as_near_as_their_estimates() -> None:
+def test_counts_of_large_places_are_as_near_as_their_estimates():
     """Mean squared error of the whole over 60 releases: within 2 % of its estimate's. 60 places of three patterns:
     sums over them alone would err by sqrt(61) times as much, since noise in impossible cells would be lost."""
     parents = (np.zeros(60, dtype=np.int64),)
@@ -181,7 +179,7 @@ def by_team(values: Floats) -> Floats:
     return np.asarray(values[ORDER].reshape(4, 6, TREE_CELLS).sum(axis=1))
 
 
-def test_sums_of_both_trees_are_met_where_these_leave_it_free() -> None:
+def test_sums_of_both_trees_are_met_where_these_leave_it_free():
     """Regions exactly; teams under the whole of the first tree, to a thousandth."""
     first, other, _ = drawn(3)
     _, regions, leaves = levels_of(first)
@@ -193,7 +191,7 @@ def test_sums_of_both_trees_are_met_where_these_leave_it_free() -> None:
     assert np.abs(by_team(found) - wanted).max() < 2e-3
 
 
-def test_places_that_need_no_move_stay() -> None:
+def test_places_that_need_no_move_stay():
     """Estimates that are the exact counts in both trees."""
     exact = np.random.default_rng(1).integers(0, 40, (LEAVES, TREE_CELLS))
 
@@ -208,7 +206,7 @@ def test_places_that_need_no_move_stay() -> None:
     assert np.allclose(crossed(first, [other], exact.astype(float), regions.astype(float)), exact)
 
 
-def test_counts_of_crossing_places_are_nearer_than_without_their_own_measurements() -> None:
+def test_counts_of_crossing_places_are_nearer_than_without_their_own_measurements():
     """300 releases of fixed seeds: squared errors of teams, at most 0.6 times those of the first tree alone."""
     errors = {True: 0.0, False: 0.0}
     for seed in range(300):
@@ -223,7 +221,7 @@ def test_counts_of_crossing_places_are_nearer_than_without_their_own_measurement
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_intervals_of_both_trees_hold_their_rate_and_shorter_ones_are_found_out() -> None:
+def test_intervals_of_both_trees_hold_their_rate_and_shorter_ones_are_found_out():
     """n = 3,000 releases, a team, a region and a smallest place each: more than 92.5 % hold each. With 95 % or more,
     at most 92.5 % hold with probability exp(-3000 KL(0.925, 0.95)) < 4e-8 (Chernoff), for three cells below 1.2e-7.
     Intervals of 0.6 times the deviation hold about 85 %, and are found out."""

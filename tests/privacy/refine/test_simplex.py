@@ -1,7 +1,5 @@
 """Projection to a simplex, and rounding to the nearest lattice point: ties, memory, threads, and what is refused."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 
@@ -50,7 +48,7 @@ def by_sorting(values: NDArray[np.int64], total: int) -> float:
 
 
 @given(st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=40), st.integers(1, 10**15))
-def test_the_threshold_is_the_exact_fraction_rounded_once(values: list[int], total: int) -> None:
+def test_the_threshold_is_the_exact_fraction_rounded_once(values: list[int], total: int):
     """Also where the cells are far larger than what a float resolves beside the total."""
     assert threshold(np.array(values), total) == float(exact_theta(values, total))
 
@@ -60,9 +58,7 @@ def test_the_threshold_is_the_exact_fraction_rounded_once(values: list[int], tot
     st.integers(1, 1000),
     st.sampled_from([2**62, -(2**62)]),
 )
-def test_cells_near_the_end_of_int64_are_projected_as_their_differences(
-    values: list[int], total: int, far: int
-) -> None:
+def test_cells_near_the_end_of_int64_are_projected_as_their_differences(values: list[int], total: int, far: int):
     """θ moves with the cells: what is left does not change, though no float tells 2^62 from its neighbours."""
     near, moved = np.array(values), np.array([value + far for value in values])
     np.testing.assert_array_equal(project_simplex(moved, total), project_simplex(near, total))
@@ -70,7 +66,7 @@ def test_cells_near_the_end_of_int64_are_projected_as_their_differences(
 
 @pytest.mark.parametrize("kind", ["sparse", "dense", "giant", "repeated"])
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_large_tables_agree_with_the_sorting_procedure(kind: str, dtype: type[np.int64 | np.float64]) -> None:
+def test_large_tables_agree_with_the_sorting_procedure(kind: str, dtype: type[np.int64 | np.float64]):
     noisy, total = mesh(kind)
     cells = noisy.astype(dtype)
     theta = by_sorting(noisy, total)
@@ -81,7 +77,7 @@ def test_large_tables_agree_with_the_sorting_procedure(kind: str, dtype: type[np
 
 
 @pytest.mark.parametrize("total_share", [0.0001, 0.5, 3.0])
-def test_a_total_far_from_the_sum_of_the_cells_is_reached_too(total_share: float) -> None:
+def test_a_total_far_from_the_sum_of_the_cells_is_reached_too(total_share: float):
     """The sampled bound may then be useless; the answer is the same."""
     noisy, total = mesh("sparse")
     wanted = max(1, round(total * total_share))
@@ -90,7 +86,7 @@ def test_a_total_far_from_the_sum_of_the_cells_is_reached_too(total_share: float
 
 
 @pytest.mark.parametrize("shift", [-3000, 0, 3000])
-def test_hardly_any_noise_leaves_the_cells_at_zero_out(shift: int) -> None:
+def test_hardly_any_noise_leaves_the_cells_at_zero_out(shift: int):
     """ε = 10: θ lies within a thousandth of 0, which nearly all cells hold, on one side or the other."""
     generator = np.random.default_rng(3)
     noisy = np.where(generator.random(LARGE) < 0.02, generator.integers(1, 500, LARGE), 0)
@@ -100,7 +96,7 @@ def test_hardly_any_noise_leaves_the_cells_at_zero_out(shift: int) -> None:
     assert project_simplex(noisy, total).sum() == pytest.approx(total, rel=1e-12)
 
 
-def test_a_sample_that_misleads_changes_nothing() -> None:
+def test_a_sample_that_misleads_changes_nothing():
     """Every 61st cell holds a million, all others 0 or 1: the sample sees only the former."""
     noisy = np.arange(LARGE) % 2
     noisy[::61] = 10**6
@@ -110,9 +106,7 @@ def test_a_sample_that_misleads_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_the_number_of_threads_changes_no_byte(
-    dtype: type[np.int64 | np.float64], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_threads_changes_no_byte(dtype: type[np.int64 | np.float64], monkeypatch: pytest.MonkeyPatch):
     noisy, total = mesh("sparse")
     cells = noisy.astype(dtype) if dtype is np.int64 else noisy + np.random.default_rng(2).random(LARGE)
     found = []
@@ -123,7 +117,7 @@ def test_the_number_of_threads_changes_no_byte(
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_in_place_gives_the_same_bytes(dtype: type[np.int64 | np.float64]) -> None:
+def test_in_place_gives_the_same_bytes(dtype: type[np.int64 | np.float64]):
     noisy, total = mesh("sparse")
     expected = project_simplex(noisy.astype(dtype).reshape(700, 1000), total)
     cells = noisy.astype(dtype).reshape(700, 1000)
@@ -133,7 +127,7 @@ def test_in_place_gives_the_same_bytes(dtype: type[np.int64 | np.float64]) -> No
     assert project_simplex(cells.view(np.float64), 0, out=out).any() == np.False_
 
 
-def test_a_result_array_that_does_not_fit_is_refused() -> None:
+def test_a_result_array_that_does_not_fit_is_refused():
     cells = np.arange(10.0)
     for wrong in (np.empty(9), np.empty(10, np.float32), np.empty(20)[::2]):
         with pytest.raises(ValueError, match="out must be a contiguous float64 array of shape"):
@@ -144,7 +138,7 @@ def test_a_result_array_that_does_not_fit_is_refused() -> None:
 
 
 @given(arrays.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1e6, 1e6)), st.floats(1e-3, 1e7))
-def test_float_cells_meet_the_conditions_of_the_optimum(values: NDArray[np.float64], total: float) -> None:
+def test_float_cells_meet_the_conditions_of_the_optimum(values: NDArray[np.float64], total: float):
     """Kuhn-Tucker: positive cells lie θ below their value, the others are at or below θ, and the sum is the total."""
     projected, theta = project_simplex(values, total), threshold(values, total)
     scale = 1e-9 * max(total, float(np.abs(values).max()))
@@ -152,18 +146,18 @@ def test_float_cells_meet_the_conditions_of_the_optimum(values: NDArray[np.float
     assert projected.sum() == pytest.approx(total, abs=scale * values.size)
 
 
-def test_a_slice_with_steps_is_projected_as_what_it_holds() -> None:
+def test_a_slice_with_steps_is_projected_as_what_it_holds():
     cells = np.arange(20)[::-3]
     np.testing.assert_array_equal(project_simplex(cells, 12), project_simplex(cells.copy(), 12))
 
 
-def test_a_total_beyond_int64_still_gives_a_point_of_the_simplex() -> None:
+def test_a_total_beyond_int64_still_gives_a_point_of_the_simplex():
     projected = project_simplex(np.array([1, 2, 3]), 1e30)
     assert projected.sum() == pytest.approx(1e30)
     assert np.isfinite(projected).all()
 
 
-def test_chunks_cover_every_cell_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_cover_every_cell_once_and_in_order(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(chunks, "CHUNK", 8)
     for size in (0, 1, 8, 9, 100):
         for cores in (1, 3):
@@ -172,7 +166,7 @@ def test_chunks_cover_every_cell_once_and_in_order(monkeypatch: pytest.MonkeyPat
             assert [cell for start, stop in spans for cell in range(start, stop)] == list(range(size))
 
 
-def test_what_fails_in_a_thread_is_raised() -> None:
+def test_what_fails_in_a_thread_is_raised():
     noisy = np.zeros(LARGE)
     noisy[-1] = np.nan
     with pytest.raises(ValueError, match="values must be finite"):
@@ -196,7 +190,7 @@ def rounded_by_sorting(values: NDArray[np.float64], total: int) -> NDArray[np.in
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=4), st.integers(0, 7))
-def test_no_lattice_point_of_the_simplex_is_nearer(parts: list[int], total: int) -> None:
+def test_no_lattice_point_of_the_simplex_is_nearer(parts: list[int], total: int):
     """Against every whole-number table with this total."""
     values = on_the_simplex(parts, total)
     rounded = round_to_total(values, total)
@@ -207,9 +201,7 @@ def test_no_lattice_point_of_the_simplex_is_nearer(parts: list[int], total: int)
 
 @settings(deadline=None)
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=4), st.integers(1, 7))
-def test_rounding_the_projection_is_the_nearest_lattice_point_to_the_noisy_counts(
-    noisy: list[int], total: int
-) -> None:
+def test_rounding_the_projection_is_the_nearest_lattice_point_to_the_noisy_counts(noisy: list[int], total: int):
     """The paper's section 2.4 [13]: no whole-number table with this total lies nearer to the noisy counts."""
     counts = np.array(noisy)
     rounded = round_to_total(project_simplex(counts, total), total)
@@ -217,7 +209,7 @@ def test_rounding_the_projection_is_the_nearest_lattice_point_to_the_noisy_count
     assert ((rounded - counts) ** 2).sum() == ((grid - counts) ** 2).sum(axis=1).min()
 
 
-def test_partition_and_sort_agree_on_many_ties() -> None:
+def test_partition_and_sort_agree_on_many_ties():
     generator = np.random.default_rng(1)
     values = generator.integers(0, 40, MANY) / 8
     values[0] += np.ceil(values.sum()) - values.sum()
@@ -225,7 +217,7 @@ def test_partition_and_sort_agree_on_many_ties() -> None:
     np.testing.assert_array_equal(round_to_total(values, total), rounded_by_sorting(values, total))
 
 
-def test_threads_and_memory_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_memory_change_no_byte(monkeypatch: pytest.MonkeyPatch):
     noisy = np.random.default_rng(2).geometric(0.3, MANY) - 4
     values = negative_l2(noisy, 90_000, lambda_=0.1)
     monkeypatch.setattr(chunks, "_cores", lambda: 1)
@@ -237,7 +229,7 @@ def test_threads_and_memory_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> N
     assert place.tobytes() == expected.tobytes()
 
 
-def test_whole_numbers_with_a_float_sum_that_is_off_stay_near() -> None:
+def test_whole_numbers_with_a_float_sum_that_is_off_stay_near():
     assert round_to_total(np.array([2.0, 3.0, 0.0]), 5).tolist() == [2, 3, 0]
     assert round_to_total(np.array([1.9999999999999998, 3.0]), 5).tolist() == [2, 3]
     assert round_to_total(np.zeros((0,)), 0).tolist() == []
@@ -255,12 +247,12 @@ def test_whole_numbers_with_a_float_sum_that_is_off_stay_near() -> None:
         ([1.0], -1, "total must be at least 0"),
     ],
 )
-def test_what_cannot_be_rounded_is_refused(values: list[float], total: int, named: str) -> None:
+def test_what_cannot_be_rounded_is_refused(values: list[float], total: int, named: str):
     with pytest.raises(ValueError, match=named):
         round_to_total(np.array(values), total)
 
 
-def test_a_rounded_array_that_does_not_fit_is_refused() -> None:
+def test_a_rounded_array_that_does_not_fit_is_refused():
     for wrong in (np.empty(3, np.int64), np.empty(2), np.empty(4, np.int64)[::2]):
         with pytest.raises(ValueError, match="out must be a contiguous int64 array of shape"):
             round_to_total(np.array([1.0, 1.0]), 2, out=wrong)  # type: ignore[arg-type]

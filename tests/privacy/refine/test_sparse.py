@@ -1,7 +1,5 @@
 """The sparse refinement is the dense one's, cell by cell, whatever the threshold that it starts from."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import exp
 
@@ -69,7 +67,7 @@ def spread(refined: SparseRefined, cells: int) -> NDArray[np.float64]:
 )
 def test_the_result_is_the_dense_one_wherever_theta_is_not_below_zero(
     noisy: list[int], total: int, lambda_: float, threshold: int
-) -> None:
+):
     full = FullTable(np.array(noisy, np.int64))
     refined = refine(full, total, threshold=threshold, lambda_=lambda_)
     reaches = np.maximum(full.noisy, 0).sum() >= (1 - lambda_) * total - 1e-9
@@ -90,7 +88,7 @@ def test_the_result_is_the_dense_one_wherever_theta_is_not_below_zero(
 
 @pytest.mark.parametrize("t", [Fraction(1, 10), Fraction(1), Fraction(4)])
 @pytest.mark.parametrize("lambda_", [0.0, 0.1])
-def test_the_whole_table_is_refined_and_rounded_alike(t: Fraction, lambda_: float) -> None:
+def test_the_whole_table_is_refined_and_rounded_alike(t: Fraction, lambda_: float):
     """20,000 cells, 2 % populated, exact noise; thresholds from far too high to 1; bit for bit."""
     counts = np.zeros(20_000, np.int64)
     counts[::50] = 1 + np.arange(400) * 3
@@ -109,7 +107,7 @@ def test_the_whole_table_is_refined_and_rounded_alike(t: Fraction, lambda_: floa
         assert np.array_equal(rounded, whole)
 
 
-def test_the_sparse_draw_is_refined_as_any_table_that_agrees_with_it() -> None:
+def test_the_sparse_draw_is_refined_as_any_table_that_agrees_with_it():
     """What is absent reads "< tau": filled in at will, the dense refinement stays the same; 10^6 cells."""
     cells, t = 10**6, Fraction(1, 2)
     codes = np.arange(0, cells, 997)
@@ -132,7 +130,7 @@ def test_the_sparse_draw_is_refined_as_any_table_that_agrees_with_it() -> None:
         assert np.array_equal(spread(refined, cells), project_simplex(noisy, int(counts.sum())))
 
 
-def test_too_high_a_threshold_without_asking_for_more_is_caught() -> None:
+def test_too_high_a_threshold_without_asking_for_more_is_caught():
     """The wrong case: theta found from what is drawn alone, though it lies under tau - 1."""
     full = FullTable(np.array([9, 5, 5, 4, 3, 0, -2]))
     alone = refine(full, 12, threshold=9, least=9)
@@ -141,7 +139,7 @@ def test_too_high_a_threshold_without_asking_for_more_is_caught() -> None:
     assert np.allclose(spread(refine(full, 12, threshold=9), 7), project_simplex(full.noisy, 12))
 
 
-def test_a_theta_on_the_edge_needs_nothing_below_and_one_under_it_does() -> None:
+def test_a_theta_on_the_edge_needs_nothing_below_and_one_under_it_does():
     """tau = 4. theta = tau - 1 exactly: a cell of 3 becomes 0. One unit more: theta < 3, and that cell counts."""
     full = FullTable(np.array([10, 6, 3, 1]))
     on = refine(full, 10, threshold=4)
@@ -153,7 +151,7 @@ def test_a_theta_on_the_edge_needs_nothing_below_and_one_under_it_does() -> None
 
 
 @pytest.mark.parametrize("t", [Fraction(1, 10), Fraction(1, 2), Fraction(2)])
-def test_the_guess_lands_on_the_threshold_that_is_needed_and_seldom_asks_twice(t: Fraction) -> None:
+def test_the_guess_lands_on_the_threshold_that_is_needed_and_seldom_asks_twice(t: Fraction):
     """100,000 cells, 1 % populated; starting ten scales too high, at most two rounds, never far under the need."""
     counts = np.zeros(100_000, np.int64)
     counts[::100] = 400
@@ -165,7 +163,7 @@ def test_the_guess_lands_on_the_threshold_that_is_needed_and_seldom_asks_twice(t
     assert 0 <= theta - (refined.measured.threshold - 1) <= max(1, int(1 / (2 * t)))
 
 
-def test_nothing_drawn_and_nothing_reached_are_told() -> None:
+def test_nothing_drawn_and_nothing_reached_are_told():
     nothing = refine(FullTable(np.array([-3, 0, -1])), 5, threshold=3)
     assert nothing.restricted
     assert nothing.codes.size == nothing.values.size == 0
@@ -174,7 +172,7 @@ def test_nothing_drawn_and_nothing_reached_are_told() -> None:
     assert not zero.restricted
 
 
-def test_the_next_threshold_always_goes_down_and_never_under_its_limit() -> None:
+def test_the_next_threshold_always_goes_down_and_never_under_its_limit():
     table = FullTable(np.array([50, 40, 2])).at(30)
     for least in (1, 10, 29):
         for target in (Fraction(321, 10), Fraction(65), Fraction(90), Fraction(10**6)):
@@ -185,7 +183,7 @@ def test_the_next_threshold_always_goes_down_and_never_under_its_limit() -> None
     assert next_threshold(table, Fraction(80), excess=laplace_excess(T), least_threshold=30) == 30
 
 
-def test_sums_beyond_64_bits_are_exact() -> None:
+def test_sums_beyond_64_bits_are_exact():
     """Four cells of 2^62 - 1 and their projection: theta_S from a wrapped sum would be negative."""
     full = FullTable(np.array([2**62 - 1] * 4 + [0] * 96))
     refined = refine(full, 2**40, threshold=2)
@@ -194,7 +192,7 @@ def test_sums_beyond_64_bits_are_exact() -> None:
 
 
 @pytest.mark.parametrize("t", [Fraction(1, 100), Fraction(1), Fraction(5)])
-def test_the_expected_excess_is_the_sum(t: Fraction) -> None:
+def test_the_expected_excess_is_the_sum(t: Fraction):
     r = exp(-float(t))
     x = np.arange(0, 20_000)
     mass = (1 - r) / (1 + r) * r**x
@@ -208,7 +206,7 @@ def test_the_expected_excess_is_the_sum(t: Fraction) -> None:
 @pytest.mark.parametrize(
     ("cells", "t", "tau"), [(10**12, Fraction(1), 14), (4096**2, Fraction(1, 10), 22), (100, T, 1)]
 )
-def test_the_default_threshold_is_the_smallest_with_few_false_hits(cells: int, t: Fraction, tau: int) -> None:
+def test_the_default_threshold_is_the_smallest_with_few_false_hits(cells: int, t: Fraction, tau: int):
     """10^12 e^-14 / (1 + 1/e) = 607,896 <= 10^6 < 1,652,434 at 13."""
     assert default_threshold(cells, t) == tau
     r = exp(-float(t))
@@ -230,7 +228,7 @@ def test_the_default_threshold_is_the_smallest_with_few_false_hits(cells: int, t
         ({"least": 0}, "least_threshold"),
     ],
 )
-def test_bad_input_is_refused_by_name(given: dict[str, float], argument: str) -> None:
+def test_bad_input_is_refused_by_name(given: dict[str, float], argument: str):
     asked: dict[str, float] = {"total": 5.0, "threshold": 1, **given}
     with pytest.raises(ValueError, match=argument):
         refine(FullTable(np.array([3, 4])), **asked)  # type: ignore[arg-type]
@@ -240,6 +238,6 @@ def test_bad_input_is_refused_by_name(given: dict[str, float], argument: str) ->
     ("cells", "t", "hits", "argument"),
     [(0, T, 1, "cells"), (2**63, T, 1, "cells"), (5, Fraction(0), 1, "inverse_scale"), (5, T, 0, "false_hits")],
 )
-def test_public_parameters_out_of_their_limits_are_refused(cells: int, t: Fraction, hits: int, argument: str) -> None:
+def test_public_parameters_out_of_their_limits_are_refused(cells: int, t: Fraction, hits: int, argument: str):
     with pytest.raises(ValueError, match=argument):
         default_threshold(cells, t, false_hits=hits)

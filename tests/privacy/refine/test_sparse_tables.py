@@ -1,7 +1,5 @@
 """Refining the listed cells gives what refining the whole table gives; the threshold follows from what is listed."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -79,7 +77,7 @@ def both(
 @pytest.mark.parametrize("written", METHODS, ids=str)
 def test_the_listed_cells_are_refined_as_the_whole_table(
     monkeypatch: pytest.MonkeyPatch, written: dict[str, object], t: str, zeros: ImpossibleCells
-) -> None:
+):
     """Starting where 5 empty cells are expected, and lowered as needed; values, λ and estimated error agree."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 5)
     terms = Refine.model_validate(written)
@@ -99,7 +97,7 @@ def test_the_listed_cells_are_refined_as_the_whole_table(
         assert (sparse.values > 0).all()
 
 
-def test_lambda_auto_counts_the_cells_that_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lambda_auto_counts_the_cells_that_are_not_listed(monkeypatch: pytest.MonkeyPatch):
     """The wrong case: without the absent cells another λ is chosen, and the error is another one."""
     from privacy.refine.lambda_choice import choose_lambda_auto
 
@@ -116,7 +114,7 @@ def test_lambda_auto_counts_the_cells_that_are_not_listed(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("written", METHODS[:4], ids=str)
 def test_a_threshold_follows_from_the_listed_cells_and_another_one_is_refused(
     monkeypatch: pytest.MonkeyPatch, written: dict[str, object]
-) -> None:
+):
     """Neither a higher nor a lower one passes, with the cells that such a threshold would list."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 5)
     terms, t = Refine.model_validate(written), "1/5"
@@ -133,7 +131,7 @@ def test_a_threshold_follows_from_the_listed_cells_and_another_one_is_refused(
             refine_sparse_table(forged, terms, impossible=NO_ZEROS, total=total, event=event(t))
 
 
-def test_totals_of_zero_and_below_leave_nothing_and_ask_for_nothing() -> None:
+def test_totals_of_zero_and_below_leave_nothing_and_ask_for_nothing():
     noisy = noisy_table("1", 2)
     for total, notes in ((0, (ALL_ZERO,)), (-3, (NO_SUM, ALL_ZERO))):
         sparse, dense, table = both(noisy, Refine.model_validate(METHODS[3]), "1", total, NO_ZEROS)
@@ -142,9 +140,7 @@ def test_totals_of_zero_and_below_leave_nothing_and_ask_for_nothing() -> None:
         assert table.threshold == 1
 
 
-def test_a_total_that_is_out_of_reach_is_reached_by_the_listed_cells_and_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_total_that_is_out_of_reach_is_reached_by_the_listed_cells_and_told(monkeypatch: pytest.MonkeyPatch):
     """Nothing is drawn below the least threshold, whatever the total asks for."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 5)
     monkeypatch.setattr(sparse_depth, "MOST_FALSE_HITS", 40)
@@ -157,7 +153,7 @@ def test_a_total_that_is_out_of_reach_is_reached_by_the_listed_cells_and_told(
     assert sparse.notes == (RESTRICTED,)
 
 
-def test_no_listed_cell_leaves_zeros_and_says_so() -> None:
+def test_no_listed_cell_leaves_zeros_and_says_so():
     nothing = SparseTable(np.empty(0, np.int64), np.empty(0, np.int64), 1, 2000)
     for written in METHODS[:4]:
         terms = Refine.model_validate(written)
@@ -166,13 +162,13 @@ def test_no_listed_cell_leaves_zeros_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("written", [{"method": "empirical_bayes"}, {"method": "negative_l2", "sparsity": "0.1"}])
-def test_other_methods_are_refused(written: dict[str, object]) -> None:
+def test_other_methods_are_refused(written: dict[str, object]):
     table = SparseTable(np.array([3]), np.array([9]), 1, 2000)
     with pytest.raises(ValueError, match="none, simplex, negative_l2"):
         refine_sparse_table(table, Refine.model_validate(written), impossible=NO_ZEROS, total=7, event=event("1"))
 
 
-def test_thresholds_come_from_the_size_of_the_domain_and_the_noise_alone() -> None:
+def test_thresholds_come_from_the_size_of_the_domain_and_the_noise_alone():
     """10^9 cells, t = 1: at the first threshold at most 100,000 empty cells are expected, one lower more."""
     terms = Refine(method="none")
     depth = depth_of(terms, cells=10**9, inverse_scale=Fraction(1), total=None, impossible=NO_ZEROS)
@@ -186,7 +182,7 @@ def test_thresholds_come_from_the_size_of_the_domain_and_the_noise_alone() -> No
 
 @pytest.mark.parametrize("t", ["1/5", "1", "3"])
 @pytest.mark.parametrize("method", ["none", "simplex"])
-def test_the_interval_of_an_unlisted_cell_holds_that_of_whatever_it_shows(t: str, method: str) -> None:
+def test_the_interval_of_an_unlisted_cell_holds_that_of_whatever_it_shows(t: str, method: str):
     """Every noisy value below the threshold has its dense interval, cut off at 0, inside of 0 to absent_upper."""
     terms = Refine.model_validate({"method": method})
     depth = Depth(Fraction(t), 12, 12, None, NO_ZEROS)

@@ -1,7 +1,5 @@
 """The total that tables keep: an average of their sums, which makes no table worse, as a measured one did."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import sqrt
 
@@ -22,7 +20,7 @@ SIMPLEX = Refine(method="simplex")
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_estimate_is_the_average_by_inverse_variance(seed: int) -> None:
+def test_the_estimate_is_the_average_by_inverse_variance(seed: int):
     """Against numpy's weighted average; rounded, and off by what 40 bits of a weight may do at most."""
     random = np.random.default_rng(seed)
     values = random.integers(-(10**9), 10**9, 1 + seed % 6).tolist()
@@ -33,7 +31,7 @@ def test_the_estimate_is_the_average_by_inverse_variance(seed: int) -> None:
     assert made.variance == pytest.approx(1 / np.sum(1 / variances))
 
 
-def test_a_table_alone_keeps_its_own_sum_and_an_exact_sum_beats_all_others() -> None:
+def test_a_table_alone_keeps_its_own_sum_and_an_exact_sum_beats_all_others():
     noisy = np.array([[5, -3], [7, 2**62]])
     impossible = np.array([[False, True], [False, False]])
     own = table_sum(noisy, impossible, EVENT)
@@ -45,7 +43,7 @@ def test_a_table_alone_keeps_its_own_sum_and_an_exact_sum_beats_all_others() -> 
 
 @pytest.mark.parametrize("cells", [1, 2, 6, 12, 1000])
 @pytest.mark.parametrize("share", [0.001, 0.05, 0.5])
-def test_a_measured_total_cannot_pay_for_itself(cells: int, share: float) -> None:
+def test_a_measured_total_cannot_pay_for_itself(cells: int, share: float):
     """The module's two formulas against least squares solved as a linear system; both are at least 1."""
     system = np.vstack([np.eye(cells), np.ones(cells)])
     for noise, factor in (
@@ -99,7 +97,7 @@ def excess(errors: NDArray[np.float64]) -> tuple[float, float]:
 @pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("cells", [2, 3, 6, 12, 100, 3000])
-def test_refining_is_never_worse_than_not_refining(cells: int) -> None:
+def test_refining_is_never_worse_than_not_refining(cells: int):
     """n = 300 draws of each of 20 cases a size: five tables, ε from 0.01 to 10. A false alarm needs a mean 6 standard
     errors above 0 where it is 0 or less: below 1e-8 for each of 120 cases."""
     for scale in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10)):
@@ -110,7 +108,7 @@ def test_refining_is_never_worse_than_not_refining(cells: int) -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("cells", "worse"), [(6, 1.5), (12, 1.15)])
-def test_a_table_forced_onto_a_measured_total_is_worse(cells: int, worse: float) -> None:
+def test_a_table_forced_onto_a_measured_total_is_worse(cells: int, worse: float):
     """The wrong case, which the test above would find: a twentieth for the total, and the table is moved onto it."""
     errors, _ = excess(squared_errors(np.full(cells, 10_000), Fraction(1), 300, 0.05))
     assert errors > 6
@@ -119,7 +117,7 @@ def test_a_table_forced_onto_a_measured_total_is_worse(cells: int, worse: float)
     assert forced / alone > worse
 
 
-def test_a_total_below_zero_is_kept_as_zero_and_auto_may_leave_the_counts() -> None:
+def test_a_total_below_zero_is_kept_as_zero_and_auto_may_leave_the_counts():
     """Under an estimated total the noisy counts compete with what methods make of them; under a known one not."""
     noisy = np.array([3, -5, 40, 1, 0, 2])
     known = {"impossible": np.zeros(6, bool), "event": DiscreteGaussian(Fraction(2), (1,)), "ordered": ()}
@@ -163,7 +161,7 @@ def several(truths: list[Counts], inverse_scale: Fraction, draws: int, *, forced
 @pytest.mark.long
 @pytest.mark.stat
 @pytest.mark.parametrize("cells", [(2, 6), (6, 6), (12, 12, 12), (16,) * 6, (2, 100)], ids=str)
-def test_no_release_of_several_tables_is_worse_than_not_refining(cells: tuple[int, ...]) -> None:
+def test_no_release_of_several_tables_is_worse_than_not_refining(cells: tuple[int, ...]):
     """n = 100 draws of each of 16 cases: four kinds of tables with the same rows, ε from 0.1 to 10 per table. A false
     alarm needs a mean 6 standard errors above 0 where it is 0 or less: below 1e-8 for each of 80 cases."""
     for scale in (Fraction(1, 10), Fraction(1), Fraction(3), Fraction(10)):
@@ -178,7 +176,7 @@ def test_no_release_of_several_tables_is_worse_than_not_refining(cells: tuple[in
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("cells", "worse"), [((6, 6), 1.2), ((12, 12, 12), 1.3)], ids=str)
-def test_tables_of_whole_numbers_forced_onto_one_total_are_worse(cells: tuple[int, ...], worse: float) -> None:
+def test_tables_of_whole_numbers_forced_onto_one_total_are_worse(cells: tuple[int, ...], worse: float):
     """The wrong case, which the test above would find: noise is below a row, and every table takes the average."""
     truths = [np.full(each, 1200 // each) for each in cells]
     errors, ratio = excess(several(truths, Fraction(3), 300, forced=True))
@@ -188,7 +186,7 @@ def test_tables_of_whole_numbers_forced_onto_one_total_are_worse(cells: tuple[in
 
 @pytest.mark.stat
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(3)], ids=str)
-def test_moving_onto_the_average_adds_what_the_derivation_says(scale: Fraction) -> None:
+def test_moving_onto_the_average_adds_what_the_derivation_says(scale: Fraction):
     """n = 40,000 draws of two full tables of 6 cells: on average -2 (n v - V) / n + D² / n + r (1 - r / n). Within 6
     standard errors, a false alarm below 1e-8 for each of 2 cases; without the rounding it is off by more."""
     event, cells, draws = DiscreteLaplace(scale, (1,)), 6, 40_000
@@ -231,7 +229,7 @@ def standard_errors(values: NDArray[np.float64]) -> float:
 )
 def test_a_table_keeps_the_average_where_it_gains_what_rounding_costs(
     noisy: list[int], spread: float, keeps_average: bool
-) -> None:
+):
     """With variance 8 in each cell, beside one that is declared impossible, and has no part in it."""
     cells, event = np.array([*noisy, -900]), DiscreteGaussian(Fraction(8), (1,))
     impossible = np.arange(cells.size) == cells.size - 1
@@ -239,7 +237,7 @@ def test_a_table_keeps_the_average_where_it_gains_what_rounding_costs(
     assert made == (17 if keeps_average else sum(noisy))
 
 
-def test_fractions_always_keep_the_average() -> None:
+def test_fractions_always_keep_the_average():
     noisy, zeros = np.array([1000] * 24), np.zeros(24, bool)
     event = DiscreteGaussian(Fraction(8), (1,))
     for integers in (True, False):

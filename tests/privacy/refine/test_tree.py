@@ -1,7 +1,5 @@
 """Refinement of a table at several resolutions: zeros, totals, fractions, and what the coarse sums gain."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -48,7 +46,7 @@ def add_up(refined: Refined) -> None:
 )
 def test_all_levels_add_up_to_the_total_and_nothing_is_negative(
     seed: int, total: int | None, integers: bool, zeros: list[int]
-) -> None:
+):
     """With structural zeros too: the cells, and coarser cells of which they are all, stay at zero."""
     made = tree(seed, zeros)
     refined = refine_tree(made, total=total, integers=integers)
@@ -66,7 +64,7 @@ def test_all_levels_add_up_to_the_total_and_nothing_is_negative(
     assert (refined.method, refined.lambda_, refined.chosen) == ("hierarchy", None, None)
 
 
-def test_without_a_total_the_levels_estimate_it() -> None:
+def test_without_a_total_the_levels_estimate_it():
     """Three equally noisy levels over 1,200 rows; their mean is the estimate that least squares gives the root."""
     flat = MeasuredTree(
         [np.array([300]), np.array([310]), np.array([290])],
@@ -77,7 +75,7 @@ def test_without_a_total_the_levels_estimate_it() -> None:
     assert refine_tree(flat, total=None, integers=True).total == 300
 
 
-def test_a_total_below_zero_becomes_zero_with_a_note() -> None:
+def test_a_total_below_zero_becomes_zero_with_a_note():
     low = tree(5, low=-2000)
     for refined in (refine_tree(low, total=None, integers=True), refine_tree(tree(5), total=-1, integers=False)):
         assert refined.notes == (NO_SUM,)
@@ -85,7 +83,7 @@ def test_a_total_below_zero_becomes_zero_with_a_note() -> None:
         assert not refined.values.any()
 
 
-def test_levels_that_do_not_fit_are_refused() -> None:
+def test_levels_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="reshape"):
         measured_tree(MESH, mesh(4, 4), [np.zeros(4, np.int64), np.zeros(15, np.int64)], [EVENT] * 2)
     impossible = tree(1, list(range(7)))
@@ -136,7 +134,7 @@ def released(counts: NDArray[np.int64], epsilon: Fraction, seed: int) -> list[li
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1)])
-def test_the_coarse_sums_err_less_than_those_of_a_flat_release_of_the_same_cost(epsilon: Fraction) -> None:
+def test_the_coarse_sums_err_less_than_those_of_a_flat_release_of_the_same_cost(epsilon: Fraction):
     """64 x 64, 8 fixed seeds: RMSE of the 4, 16 and 64 coarsest cells at most half of what summing a flat table errs.
     Measured: 0.07 to 0.26."""
     errors = np.zeros((2, 3))
@@ -160,7 +158,7 @@ def tables(size: int) -> dict[str, NDArray[np.int64]]:
 
 @pytest.mark.parametrize("name", ["full", "half", "one", "clusters"])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1)])
-def test_no_level_errs_more_than_it_did_when_it_was_measured(name: str, epsilon: Fraction) -> None:
+def test_no_level_errs_more_than_it_did_when_it_was_measured(name: str, epsilon: Fraction):
     """8 x 8 in three levels, 40 draws from a fixed seed: RMSE of each level over that of its own noisy counts.
     Measured: 0.25 to 0.94. Where noise is below a row, rounding to whole numbers errs more (docs/tables.md)."""
     counts, source = tables(8)[name], SeededBytes(18)

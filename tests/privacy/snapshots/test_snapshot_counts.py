@@ -1,7 +1,5 @@
 """Exact marginals: counted over the full declared domain, and only behind a handle."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from itertools import combinations
@@ -71,7 +69,7 @@ def test_a_marginal_is_counted_over_the_full_domain_in_row_major_order(
     clique: tuple[str, ...],
     batch_rows: int,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(shared_scan, "BATCH_ROWS", batch_rows)
     counted = opened(SnapshotCounts(table, contract).marginal(clique))
     np.testing.assert_array_equal(counted, brute_force(contract, codes, clique))
@@ -80,7 +78,7 @@ def test_a_marginal_is_counted_over_the_full_domain_in_row_major_order(
 
 def test_all_pairs_of_a_round_are_counted_in_one_scan_when_the_first_is_opened(
     table: PrivateTable, contract: Contract, codes: dict[str, np.ndarray], scans: list[list[tuple[str, ...]]]
-) -> None:
+):
     """Nothing is read when handles are made; one scan answers all 121 of them, also when they are asked for again."""
     asked = [(), *((name,) for name in codes), *combinations(codes, 2)]
     counts = SnapshotCounts(table, contract)
@@ -94,7 +92,7 @@ def test_all_pairs_of_a_round_are_counted_in_one_scan_when_the_first_is_opened(
 
 def test_counts_beyond_the_memory_for_them_are_counted_again(
     table: PrivateTable, contract: Contract, codes: dict[str, np.ndarray], scans: list[list[tuple[str, ...]]]
-) -> None:
+):
     """With room for 100 cells, what is kept never exceeds it, but for one marginal that is larger by itself."""
     counts = SnapshotCounts(table, contract, remembered_bytes=800)
     asked = [("sex",), ("income",), ("education", "income"), ("education", "occupation"), ("race",), ("age",)]
@@ -107,7 +105,7 @@ def test_counts_beyond_the_memory_for_them_are_counted_again(
     assert scans[0] == [("sex",), ("income",), ("education", "income")]
 
 
-def test_a_file_that_is_gone_is_missed_only_when_a_handle_is_opened(table: PrivateTable, contract: Contract) -> None:
+def test_a_file_that_is_gone_is_missed_only_when_a_handle_is_opened(table: PrivateTable, contract: Contract):
     """Making handles does not even look at the file."""
     handles = SnapshotCounts(table, contract).marginals([("sex",), ("race",)])
     table.path.unlink()
@@ -115,13 +113,13 @@ def test_a_file_that_is_gone_is_missed_only_when_a_handle_is_opened(table: Priva
         opened(handles[1])
 
 
-def test_nobody_can_change_what_is_remembered(table: PrivateTable, contract: Contract) -> None:
+def test_nobody_can_change_what_is_remembered(table: PrivateTable, contract: Contract):
     counted = opened(SnapshotCounts(table, contract).marginal(("sex",)))
     with pytest.raises(ValueError, match="read-only"):
         counted[0] = 7
 
 
-def test_an_empty_table_counts_zeros(tmp_path: Path, contract: Contract) -> None:
+def test_an_empty_table_counts_zeros(tmp_path: Path, contract: Contract):
     path = tmp_path / "empty.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE codes (sex USMALLINT)")
@@ -130,12 +128,12 @@ def test_an_empty_table_counts_zeros(tmp_path: Path, contract: Contract) -> None
     assert counts.marginal(())._count() == 0
 
 
-def test_a_snapshot_of_another_contract_is_refused(table: PrivateTable, contract: Contract) -> None:
+def test_a_snapshot_of_another_contract_is_refused(table: PrivateTable, contract: Contract):
     with pytest.raises(ValueError, match="another contract"):
         SnapshotCounts(PrivateTable(table.path, table.keyed_hash, "0" * 64, table.source), contract)
 
 
-def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable, contract: Contract) -> None:
+def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable, contract: Contract):
     counts = SnapshotCounts(table, contract)
     handle = counts.marginal(("sex",))
     opened(handle)
@@ -163,7 +161,7 @@ def test_private_references_show_nothing_and_refuse_pickling(table: PrivateTable
         ("cells_of(", ["extensions/sudare_engines/staged_table.py", "extensions/sudare_engines/staging.py"]),
     ],
 )
-def test_only_the_grant_opens_handles(call: str, allowed: list[str]) -> None:
+def test_only_the_grant_opens_handles(call: str, allowed: list[str]):
     """No module but the grant reads what is behind a handle, and none counts beside the handles (law 1)."""
     users = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if call in path.read_text()]
     assert sorted(path.relative_to(ROOT).as_posix() for path in users) == [

@@ -1,7 +1,5 @@
 """Rows for learning: laid out in vectors by the contract alone, and only behind a handle."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from decimal import Decimal
@@ -49,7 +47,7 @@ def snapshot(folder: Path, contract: Contract, codes: np.ndarray) -> PrivateTabl
     return PrivateTable(path, "f" * 64, contract.digest, "people.csv")
 
 
-def test_a_row_becomes_the_numbers_that_the_contract_says(mixed: Contract) -> None:
+def test_a_row_becomes_the_numbers_that_the_contract_says(mixed: Contract):
     """Middles of bins scaled by the bounds, a flag for nulls, one entry a category, nulls and `other` among them."""
     layout = row_layout(mixed)
     assert (layout.width, layout.code_width) == (2 + 1 + 2 + 4, 4)
@@ -68,21 +66,21 @@ def test_a_row_becomes_the_numbers_that_the_contract_says(mixed: Contract) -> No
     )
 
 
-def test_a_rows_vector_does_not_depend_on_other_rows(mixed: Contract) -> None:
+def test_a_rows_vector_does_not_depend_on_other_rows(mixed: Contract):
     """Bit for bit, whatever rows stand beside it."""
     layout, codes = row_layout(mixed), random_codes(mixed)
     order = np.random.default_rng(1).permutation(len(codes))[:101]
     assert layout.vectors(codes)[order].tobytes() == layout.vectors(codes[order]).tobytes()
 
 
-def test_the_lattice_holds_the_vectors_in_whole_numbers(mixed: Contract) -> None:
+def test_the_lattice_holds_the_vectors_in_whole_numbers(mixed: Contract):
     layout, codes = row_layout(mixed), random_codes(mixed)
     whole = layout.lattice(codes, bits=16)
     assert np.array_equal(whole, np.rint(whole))
     np.testing.assert_allclose(whole / 2**16, layout.vectors(codes), atol=2**-17 + 1e-7)
 
 
-def test_an_array_takes_a_code_a_place() -> None:
+def test_an_array_takes_a_code_a_place():
     """Levels of an array lie beside each other, and columns after it follow."""
     pixels = ColumnLayout("pixels", "array", np.linspace(0, 1, 5)[:, None], length=3)
     layout = RowLayout((pixels, ColumnLayout("label", "category", np.eye(2))))
@@ -94,7 +92,7 @@ def test_an_array_takes_a_code_a_place() -> None:
     assert layout.select(["label"]).width == 2
 
 
-def test_an_array_is_read_from_a_column_of_lists(tmp_path: Path) -> None:
+def test_an_array_is_read_from_a_column_of_lists(tmp_path: Path):
     """A column of fixed-size lists gives its codes side by side."""
     path = tmp_path / "snapshot.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -105,7 +103,7 @@ def test_an_array_is_read_from_a_column_of_lists(tmp_path: Path) -> None:
     assert _read_codes(path, layout, threads=1).tolist() == [[1, 0, 4, 2], [0, 1, 1, 3]]
 
 
-def test_a_layout_names_what_it_does_not_have(mixed: Contract) -> None:
+def test_a_layout_names_what_it_does_not_have(mixed: Contract):
     layout = row_layout(mixed)
     with pytest.raises(ValueError, match="no column 'height'; there are age, pay, day, sex"):
         layout.column("height")
@@ -126,13 +124,13 @@ def test_a_layout_names_what_it_does_not_have(mixed: Contract) -> None:
         ({"length": 2}, "only an array"),
     ],
 )
-def test_a_column_of_another_form_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_a_column_of_another_form_is_refused(changed: dict[str, Any], said: str):
     fine = ColumnLayout("x", "number", np.array([[0.25], [0.75]]))
     with pytest.raises(ValueError, match=said):
         replace(fine, **changed)
 
 
-def test_layouts_differ_where_their_tables_do(mixed: Contract) -> None:
+def test_layouts_differ_where_their_tables_do(mixed: Contract):
     """The digest tells two contracts apart, and nobody can change a table behind it."""
     layout = row_layout(mixed)
     assert layout.digest == row_layout(mixed).digest
@@ -142,7 +140,7 @@ def test_layouts_differ_where_their_tables_do(mixed: Contract) -> None:
         layout.column("age").table[0, 0] = 1
 
 
-def test_bins_too_narrow_for_a_vector_are_no_error() -> None:
+def test_bins_too_narrow_for_a_vector_are_no_error():
     """Bins of a nanosecond's share of the range fall on one number; the others keep theirs."""
     fine = column(
         "decimal",
@@ -156,7 +154,7 @@ def test_bins_too_narrow_for_a_vector_are_no_error() -> None:
     assert np.unique(layout.vectors(np.array([[2], [3]]))[:, 0]).size == 2
 
 
-def test_rows_are_read_once_and_only_when_the_handle_opens(tmp_path: Path, mixed: Contract) -> None:
+def test_rows_are_read_once_and_only_when_the_handle_opens(tmp_path: Path, mixed: Contract):
     """Nothing is read when the handle is made; what is read is read-only, in the order asked for, and kept."""
     codes = random_codes(mixed)
     table = snapshot(tmp_path, mixed, codes)
@@ -173,14 +171,14 @@ def test_rows_are_read_once_and_only_when_the_handle_opens(tmp_path: Path, mixed
         SnapshotRows(table, mixed).rows()._read()
 
 
-def test_rows_of_an_empty_table_have_their_shape(tmp_path: Path, mixed: Contract) -> None:
+def test_rows_of_an_empty_table_have_their_shape(tmp_path: Path, mixed: Contract):
     path = tmp_path / "snapshot.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE codes (age UTINYINT, pay UTINYINT, day UTINYINT, sex UTINYINT)")
     assert _read_codes(path, row_layout(mixed), threads=1).shape == (0, 4)
 
 
-def test_handles_show_nothing_and_refuse_pickling(tmp_path: Path, mixed: Contract) -> None:
+def test_handles_show_nothing_and_refuse_pickling(tmp_path: Path, mixed: Contract):
     table = snapshot(tmp_path, mixed, random_codes(mixed))
     rows = SnapshotRows(table, mixed)
     assert repr(rows.rows()) == "PrivateRows(4 columns)"
@@ -190,7 +188,7 @@ def test_handles_show_nothing_and_refuse_pickling(tmp_path: Path, mixed: Contrac
             pickle.dumps(private)
 
 
-def test_rows_of_another_contract_are_refused(tmp_path: Path, mixed: Contract) -> None:
+def test_rows_of_another_contract_are_refused(tmp_path: Path, mixed: Contract):
     table = replace(snapshot(tmp_path, mixed, random_codes(mixed)), contract_digest="0" * 64)
     with pytest.raises(ValueError, match="another contract"):
         SnapshotRows(table, mixed)

@@ -1,7 +1,5 @@
 """Exact sums by cell: what one scan adds up, how far a row moves them, and only behind a handle."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from decimal import Decimal
@@ -79,7 +77,7 @@ def opened(handle: Any) -> NDArray[np.int64]:
 @pytest.mark.parametrize("clique", CLIQUES, ids="×".join)
 def test_sums_are_those_of_the_rows_over_the_full_domain(
     table: PrivateTable, contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...]
-) -> None:
+):
     """int64 above, below and missing; each row hands out `width` steps, so that they add up to rows times width."""
     for handle in SnapshotSums(table, contract).sums(clique, ADDENDS):
         exact = opened(handle)
@@ -91,7 +89,7 @@ def test_sums_are_those_of_the_rows_over_the_full_domain(
         assert exact.shape == (*contract.shape(clique), handle.addends.parts)
 
 
-def test_nobody_is_a_table_of_zeros(tmp_path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]]) -> None:
+def test_nobody_is_a_table_of_zeros(tmp_path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]]):
     path = stored(tmp_path / "one.duckdb", contract, {name: codes[:1] for name, codes in rows.items()}).path
     with duckdb.connect(str(path)) as connection:
         connection.execute("DELETE FROM codes")
@@ -103,7 +101,7 @@ def test_nobody_is_a_table_of_zeros(tmp_path: Path, contract: Contract, rows: di
 
 def test_sums_of_some_columns_are_added_up_in_one_scan_when_the_first_is_opened(
     table: PrivateTable, contract: Contract, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Nothing is read before; what a grant was given cannot be written to."""
     scans: list[tuple[str, ...]] = []
 
@@ -120,7 +118,7 @@ def test_sums_of_some_columns_are_added_up_in_one_scan_when_the_first_is_opened(
     np.testing.assert_array_equal(exact[0], exact[3])
 
 
-def test_the_largest_sums_fit_64_bits(tmp_path: Path, contract: Contract) -> None:
+def test_the_largest_sums_fit_64_bits(tmp_path: Path, contract: Contract):
     """A billion steps a row, and a unit's share of them, as often as the docstring of the lattice says."""
     wide = ADDENDS[2]
     codes = {column.name: np.zeros(3, dtype=np.int64) for column in contract.columns}
@@ -130,7 +128,7 @@ def test_the_largest_sums_fit_64_bits(tmp_path: Path, contract: Contract) -> Non
     assert 9 * 10**9 * (wide.width + 1) < 2**63
 
 
-def test_only_the_snapshot_of_the_contract_is_added_up(table: PrivateTable, contract: Contract) -> None:
+def test_only_the_snapshot_of_the_contract_is_added_up(table: PrivateTable, contract: Contract):
     with pytest.raises(ValueError, match="another contract"):
         SnapshotSums(PrivateTable(table.path, table.keyed_hash, "0" * 64, table.source), contract)
     assert repr(SnapshotSums(table, contract)) == f"SnapshotSums({table!r})"
@@ -138,7 +136,7 @@ def test_only_the_snapshot_of_the_contract_is_added_up(table: PrivateTable, cont
         pickle.dumps(SnapshotSums(table, contract))
 
 
-def test_a_lattice_that_the_snapshot_lacks_is_no_other_lattice(table: PrivateTable, contract: Contract) -> None:
+def test_a_lattice_that_the_snapshot_lacks_is_no_other_lattice(table: PrivateTable, contract: Contract):
     """Offsets stand under the name of their lattice: another one is not there, and never taken for it."""
     (handle,) = SnapshotSums(table, contract).sums((), [replace(ADDENDS[0], high=Decimal(80))])
     with pytest.raises(duckdb.Error, match="not found"):
@@ -147,7 +145,7 @@ def test_a_lattice_that_the_snapshot_lacks_is_no_other_lattice(table: PrivateTab
 
 def test_a_handle_reads_the_lattice_that_its_price_is_derived_of(
     table: PrivateTable, contract: Contract, rows: dict[str, NDArray[np.int64]]
-) -> None:
+):
     """Whoever puts another lattice into a handle gets the sums of that one, and pays for it."""
     narrow, wide = ADDENDS[0], ADDENDS[1]
     (made,) = SnapshotSums(table, contract).sums(("sex",), [narrow])
@@ -185,7 +183,7 @@ def one_by_one(
 @pytest.mark.parametrize("clique", CLIQUES[:3], ids="×".join)
 def test_moments_and_sums_alone_are_those_of_the_rows(
     tmp_path: Path, contract: Contract, rows: dict[str, NDArray[np.int64]], clique: tuple[str, ...]
-) -> None:
+):
     """Squares of a billion steps among them; sums alone are added up in the scan of the other sums."""
     coded = {**rows, FORMS[1].lattice.name: rows[ADDENDS[1].name]}
     table = stored(tmp_path / "forms.duckdb", contract, coded)
@@ -201,7 +199,7 @@ def test_moments_and_sums_alone_are_those_of_the_rows(
 
 def test_a_handle_reads_the_form_that_its_price_is_derived_of(
     table: PrivateTable, contract: Contract, rows: dict[str, NDArray[np.int64]]
-) -> None:
+):
     """Moments in more steps are read in more steps, and paid for."""
     (made,) = SnapshotSums(table, contract).sums(("sex",), [FORMS[2]])
     finer = ValueMoments(FORMS[2].lattice, 10 * 73**2)

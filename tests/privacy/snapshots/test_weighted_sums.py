@@ -1,7 +1,5 @@
 """Weighted sums by cell: row by row, and as sums of a table in which each row stands as often as its weight says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -87,7 +85,7 @@ def brute_force(contract: Contract, rows: Rows, clique: tuple[str, ...], addends
 @pytest.mark.parametrize("clique", CLIQUES, ids="×".join)
 def test_weighted_sums_are_those_of_the_rows(
     table: PrivateTable, contract: Contract, rows: Rows, clique: tuple[str, ...]
-) -> None:
+):
     """Sums, trees and counts, with two weights and without, all asked for at once and opened in any order."""
     handles = SnapshotSums(table, contract).sums(clique, ADDENDS)
     for handle in reversed(handles):
@@ -96,7 +94,7 @@ def test_weighted_sums_are_those_of_the_rows(
         np.testing.assert_array_equal(exact, brute_force(contract, rows, clique, handle.addends))
 
 
-def test_a_row_moves_the_numbers_by_its_moves_at_most(rows: Rows) -> None:
+def test_a_row_moves_the_numbers_by_its_moves_at_most(rows: Rows):
     """Row by row: no number below 0, L1 at most the width times the largest weight, which some row reaches."""
     for addends in ADDENDS:
         most = sum(addends.row_moves)
@@ -105,7 +103,7 @@ def test_a_row_moves_the_numbers_by_its_moves_at_most(rows: Rows) -> None:
         assert max(found) == most
 
 
-def test_a_weight_counts_a_row_as_often(tmp_path: Path, contract: Contract, rows: Rows) -> None:
+def test_a_weight_counts_a_row_as_often(tmp_path: Path, contract: Contract, rows: Rows):
     """A second derivation: without weights, over a table in which each row stands as often as its weight says."""
     times = [weight_of(rows, place, OTHER) for place in range(ROWS)]
     repeated = {name: np.repeat(values, times) for name, values in rows.items()}
@@ -122,7 +120,7 @@ def test_a_weight_counts_a_row_as_often(tmp_path: Path, contract: Contract, rows
         np.testing.assert_array_equal(some._read(), others._read())
 
 
-def test_the_largest_weighted_sums_fit_64_bits(tmp_path: Path, contract: Contract) -> None:
+def test_the_largest_weighted_sums_fit_64_bits(tmp_path: Path, contract: Contract):
     """As many steps as a unit may move, by weights of one step and of nearly all of them; nine billion such rows."""
     shapes: tuple[tuple[int, int], ...] = ((1, 10**9), (10**9, 1), (31_250, 32_000))
     for steps, weights in shapes:
@@ -135,7 +133,7 @@ def test_the_largest_weighted_sums_fit_64_bits(tmp_path: Path, contract: Contrac
         assert 9 * 10**9 * steps * weights < 2**63
 
 
-def test_nobody_weighs_nothing(tmp_path: Path, contract: Contract, rows: Rows) -> None:
+def test_nobody_weighs_nothing(tmp_path: Path, contract: Contract, rows: Rows):
     """A snapshot without rows, and one whose weights are all missing."""
     take: tuple[Callable[[NDArray[np.int64]], NDArray[np.int64]], ...] = (lambda a: a[:0], lambda a: a)
     for number, some in enumerate(take):
@@ -147,9 +145,7 @@ def test_nobody_weighs_nothing(tmp_path: Path, contract: Contract, rows: Rows) -
             assert not any(handle._read().any() for handle in SnapshotSums(table, contract).sums(clique, weighed))
 
 
-def test_a_handle_reads_the_weight_that_its_price_is_derived_of(
-    table: PrivateTable, contract: Contract, rows: Rows
-) -> None:
+def test_a_handle_reads_the_weight_that_its_price_is_derived_of(table: PrivateTable, contract: Contract, rows: Rows):
     """Whoever puts another weight into a handle gets the sums of that one, and pays for it."""
     (made,) = SnapshotSums(table, contract).sums(("sex",), [AGE])
     for other in ADDENDS:

@@ -1,7 +1,5 @@
 """Suppressed cells of statistics: thresholds keep to their probability, and nothing of a suppressed cell is left."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -69,7 +67,7 @@ def published_share(addends: Addends, event: CountNoise, noise: CountNoise, rows
 @pytest.mark.stat
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
 @pytest.mark.parametrize("what", ADDENDS)
-def test_a_cell_below_k_is_published_no_more_often_than_stated(what: str, family: str) -> None:
+def test_a_cell_below_k_is_published_no_more_often_than_stated(what: str, family: str):
     """With k - 1 rows, at most at 0.05 of 40,000 releases, plus 0.02: by Hoeffding a false alarm in 1e-13. It is not
     far below either, since t is whole. With noise half as large again, which the threshold does not know, it is found
     out."""
@@ -103,7 +101,7 @@ def told_of_table(rule: MinimumFrequency, family: str) -> dict[str, Any]:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
-def test_all_draws_of_a_table_together_keep_to_the_probability(family: str) -> None:
+def test_all_draws_of_a_table_together_keep_to_the_probability(family: str):
     """With k - 1 rows, any of four draws publishes a cell at most at 0.05 of 40,000 releases, plus 0.02. By Hoeffding
     a false alarm in 1e-13. If each draw had 0.05 for itself it would be found out."""
     assert 0.01 <= published_by_any(shared(RULE), family, RULE.k - 1) <= 0.07
@@ -112,7 +110,7 @@ def test_all_draws_of_a_table_together_keep_to_the_probability(family: str) -> N
 
 @pytest.mark.stat
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
-def test_what_is_stated_of_a_table_bounds_what_happens_in_any_of_its_draws(family: str) -> None:
+def test_what_is_stated_of_a_table_bounds_what_happens_in_any_of_its_draws(family: str):
     """Of the t that auto finds and of written ones; 40,000 releases and 0.02: by Hoeffding a false alarm in 1e-13.
     Where the sum of the chances is small, it is also within 0.1 of what happens."""
     for t in ("auto", 0, 4, 9):
@@ -130,7 +128,7 @@ def test_what_is_stated_of_a_table_bounds_what_happens_in_any_of_its_draws(famil
 
 @pytest.mark.stat
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
-def test_a_cell_of_many_rows_is_mostly_published(family: str) -> None:
+def test_a_cell_of_many_rows_is_mostly_published(family: str):
     """By all four draws in 97.5 % of 40,000 releases, less 0.02: a false alarm in 1e-13; with k rows in far fewer."""
     rows, random = told_of_table(RULE, family)["mostly_published_from"], np.random.default_rng(8)
     passed, few = np.ones(N, dtype=np.bool_), np.ones(N, dtype=np.bool_)
@@ -143,7 +141,7 @@ def test_a_cell_of_many_rows_is_mostly_published(family: str) -> None:
 
 
 @pytest.mark.parametrize("what", ADDENDS)
-def test_all_numbers_of_a_suppressed_cell_are_zeros_and_read_as_suppressed(what: str) -> None:
+def test_all_numbers_of_a_suppressed_cell_are_zeros_and_read_as_suppressed(what: str):
     addends = ADDENDS[what]
     threshold = cell_threshold(RULE, addends, event_of(addends, "laplace"))
     values = np.stack([numbers_of(addends, rows) for rows in (0, threshold.value - 1, threshold.value, 500)])
@@ -156,7 +154,7 @@ def test_all_numbers_of_a_suppressed_cell_are_zeros_and_read_as_suppressed(what:
     np.testing.assert_array_equal(threshold.hidden(censored.reshape(-1)), np.repeat(gone, addends.parts))
 
 
-def test_a_cell_is_suppressed_where_one_draw_of_the_table_is() -> None:
+def test_a_cell_is_suppressed_where_one_draw_of_the_table_is():
     event = event_of(AGE, "laplace")
     few, many = numbers_of(AGE, 0), numbers_of(AGE, 500)
     drawn = [(np.stack([few, many, many]), AGE, event), (np.stack([many, few, many]), AGE, event)]
@@ -166,7 +164,7 @@ def test_a_cell_is_suppressed_where_one_draw_of_the_table_is() -> None:
     assert draw_threshold(RULE, None, counts) == threshold_for(RULE, counts)
 
 
-def test_what_counts_no_rows_or_some_of_a_cell_has_no_threshold() -> None:
+def test_what_counts_no_rows_or_some_of_a_cell_has_no_threshold():
     """Nodes of a tree, and rows that are counted apart because they have no value, may be few in a large cell."""
     weighed = ValueLattice("age", Decimal(20), Decimal(90), Decimal(7), False, WEIGHT)
     apart = ValueLattice("age", Decimal(20), Decimal(90), Decimal(7), True)

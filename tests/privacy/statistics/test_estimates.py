@@ -1,7 +1,5 @@
 """Counts, sums and means per cell: how often intervals cover, how long they are, and their digits."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -108,7 +106,7 @@ def simulate(kind: str, epsilon: Fraction, width: int, *, repeats: int = REPEATS
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("kind", "epsilon", "width"), CASES)
-def test_intervals_cover_the_truth_as_often_as_stated(kind: str, epsilon: Fraction, width: int) -> None:
+def test_intervals_cover_the_truth_as_often_as_stated(kind: str, epsilon: Fraction, width: int):
     """n = 4000 per cell and statistic, exact binomial, false-alarm rate 1e-10 each, below 2e-7 in all. Intervals at
     90 % must fail: the sums and counts wherever a table of the noise is fine enough to tell, and the means of 1000
     rows and more with half the values at each end, where the noise is small beside them."""
@@ -124,7 +122,7 @@ def test_intervals_cover_the_truth_as_often_as_stated(kind: str, epsilon: Fracti
 
 
 @pytest.mark.parametrize(("kind", "width"), list(itertools.product(("laplace", "gaussian"), (1, 100, 10**6))))
-def test_a_mean_is_nearly_as_exact_as_if_the_number_of_rows_were_known(kind: str, width: int) -> None:
+def test_a_mean_is_nearly_as_exact_as_if_the_number_of_rows_were_known(kind: str, width: int):
     """The oracle divides A by the true number of rows; medians of 500 cells, whose ratio is at most 1.3."""
     cells = simulate(kind, Fraction(1), width, repeats=500)
     means, _ = cells.estimates(0.95)["means"]
@@ -138,7 +136,7 @@ def test_a_mean_is_nearly_as_exact_as_if_the_number_of_rows_were_known(kind: str
 
 @pytest.mark.stat
 @pytest.mark.parametrize(("kind", "epsilon", "width"), CASES)
-def test_counts_and_sums_are_unbiased(kind: str, epsilon: Fraction, width: int) -> None:
+def test_counts_and_sums_are_unbiased(kind: str, epsilon: Fraction, width: int):
     """n = 4000 per cell; 8 standard errors of the values themselves: false alarm below 1e-12 of 1260 decisions."""
     cells = simulate(kind, epsilon, width)
     for name, (estimates, truth) in cells.estimates(0.95).items():
@@ -148,7 +146,7 @@ def test_counts_and_sums_are_unbiased(kind: str, epsilon: Fraction, width: int) 
 
 
 @pytest.mark.stat
-def test_an_empty_cell_is_near_zero_as_often_as_stated_and_a_large_one_never() -> None:
+def test_an_empty_cell_is_near_zero_as_often_as_stated_and_a_large_one_never():
     """n = 4000 cells, exact binomial, false-alarm rate 1e-10; ten times the margin away from zero the other."""
     event = declared("laplace", Fraction(1), 100)
     noise = drawn(event, (3, REPEATS), np.random.default_rng(3))
@@ -171,7 +169,7 @@ CLIPS = st.sampled_from([(Fraction(-1), Fraction(3)), (0.1, 0.3), (1e9, 1e9 + 1)
 @settings(max_examples=150, deadline=None)
 def test_intervals_contain_their_value_and_widen_with_the_confidence(
     pairs: list[tuple[int, int]], event: CountNoise, clip: tuple[float, float], confidence: float
-) -> None:
+):
     """A value that no true table can have is cut as the ends are; an empty set of means is the whole clip."""
     above, below = np.array(pairs, dtype=np.int64).T
     low, high = map(float, clip)
@@ -197,7 +195,7 @@ def test_intervals_contain_their_value_and_widen_with_the_confidence(
 
 
 @pytest.mark.parametrize("event", [declared("laplace", Fraction(1), 20), declared("laplace", Fraction(1), 10**6)])
-def test_the_interval_of_a_mean_is_the_hull_of_every_share_that_the_noise_allows(event: CountNoise) -> None:
+def test_the_interval_of_a_mean_is_the_hull_of_every_share_that_the_noise_allows(event: CountNoise):
     """By trying 641 shares: those within the exact quantile lie inside, and those within 1.1 of it reach the ends. A
     sum below 0 is taken as 0: so the ends are those of possible sums, and all that the raw ones allow lies inside."""
     unit = round(1 / event.inverse_scale)
@@ -219,7 +217,7 @@ def test_the_interval_of_a_mean_is_the_hull_of_every_share_that_the_noise_allows
             assert (lower, upper) == (0, 1)
 
 
-def test_sums_of_billions_of_rows_keep_the_difference_of_the_two() -> None:
+def test_sums_of_billions_of_rows_keep_the_difference_of_the_two():
     """At 4 * 10^18 a float is off by 512 steps: the intervals allow for it, and the mean is off by 10^-16."""
     event, width = declared("laplace", Fraction(1), 1), 1
     above, below = np.array([4 * 10**18 + 1]), np.array([4 * 10**18])
@@ -230,7 +228,7 @@ def test_sums_of_billions_of_rows_keep_the_difference_of_the_two() -> None:
     assert means.upper[0] - means.lower[0] < 1e-13
 
 
-def test_an_interval_reaches_the_truth_that_lies_exactly_at_its_end() -> None:
+def test_an_interval_reaches_the_truth_that_lies_exactly_at_its_end():
     """Forty-nine times the float 1/49 is below 1, by rounding alone; and no sum widens an interval around zero."""
     event, zero = DiscreteLaplace(Fraction(1, 10), (1,)), np.array([0])
     largest = int(quantile(event, [1.0], 0.95))
@@ -239,7 +237,7 @@ def test_an_interval_reaches_the_truth_that_lies_exactly_at_its_end() -> None:
         assert Fraction(float(sums.upper[0])) >= Fraction(largest, width)
 
 
-def test_sums_that_are_only_noise_tell_nothing_of_a_mean() -> None:
+def test_sums_that_are_only_noise_tell_nothing_of_a_mean():
     event = declared("laplace", Fraction(1), 10)
     above, below = np.array([[0, -500], [3, 20]]), np.array([[0, -500], [-4, -20]])
     means = estimate_means(above, below, low=0, high=10, width=10, event=event, confidence=0.95)
@@ -248,7 +246,7 @@ def test_sums_that_are_only_noise_tell_nothing_of_a_mean() -> None:
     np.testing.assert_array_equal(means.upper, np.full((2, 2), 10.0))
 
 
-def test_without_noise_to_speak_of_the_estimates_are_the_truth() -> None:
+def test_without_noise_to_speak_of_the_estimates_are_the_truth():
     """Values 2, 3 and 7 on 0 to 10, and one row without a value."""
     event = DiscreteLaplace(Fraction(50), (10,))
     above, below, missing = np.array([12]), np.array([18]), np.array([10])
@@ -271,7 +269,7 @@ def test_without_noise_to_speak_of_the_estimates_are_the_truth() -> None:
         (np.array([1]), 0, 0, "width"),
     ],
 )
-def test_what_is_no_noisy_sum_is_refused(above: NDArray[np.int64], low: int, width: int, match: str) -> None:
+def test_what_is_no_noisy_sum_is_refused(above: NDArray[np.int64], low: int, width: int, match: str):
     scale = {"low": low, "high": 1, "width": width, "event": declared("laplace", Fraction(1), 1), "confidence": 0.95}
     for estimate in (estimate_sums, estimate_means):
         with pytest.raises(ValueError, match=match):
@@ -280,9 +278,7 @@ def test_what_is_no_noisy_sum_is_refused(above: NDArray[np.int64], low: int, wid
 
 @pytest.mark.parametrize("event", [declared("laplace", Fraction(1, 5), 1), declared("gaussian", Fraction(1, 4), 1)])
 @pytest.mark.parametrize("most", [np.inf, 30.0])
-def test_intervals_of_bounded_numbers_cover_by_the_noise_itself_and_are_never_short(
-    event: CountNoise, most: float
-) -> None:
+def test_intervals_of_bounded_numbers_cover_by_the_noise_itself_and_are_never_short(event: CountNoise, most: float):
     """No simulation: the probabilities of all noise add up to 95 % at least, at every true number. Not so at 90 %."""
     reach = np.arange(-400, 401)
     chances = np.exp(-np.abs(reach) * float(event.inverse_scale)) if isinstance(event, DiscreteLaplace) else None
@@ -301,7 +297,7 @@ def test_intervals_of_bounded_numbers_cover_by_the_noise_itself_and_are_never_sh
     assert most < np.inf or min(coverage(truth, narrow) for truth in truths) < 0.95
 
 
-def test_noise_far_below_the_possible_is_no_certainty() -> None:
+def test_noise_far_below_the_possible_is_no_certainty():
     """Counts, sums and means have the interval of the least possible noisy number, and not 0 to 0."""
     event = declared("laplace", Fraction(1), 100)
     above, below = np.array([-(10**5), 0]), np.array([10**6, 10**6])
@@ -324,7 +320,7 @@ def rounded(value: float, low: float, high: float) -> tuple[float, float, float]
 
 
 @given(NUMBERS, WIDTHS, WIDTHS)
-def test_no_digit_is_finer_than_a_tenth_of_the_standard_error(value: float, below: float, above: float) -> None:
+def test_no_digit_is_finer_than_a_tenth_of_the_standard_error(value: float, below: float, above: float):
     """By decimals: the unit is the power of ten at or below a tenth of the error; ends are rounded outwards."""
     low, high = value - below, value + above
     middle, first, last = rounded(value, low, high)
@@ -342,7 +338,7 @@ def test_no_digit_is_finer_than_a_tenth_of_the_standard_error(value: float, belo
     assert abs(middle - value) <= float(unit) * 5.001
 
 
-def test_examples_of_published_digits() -> None:
+def test_examples_of_published_digits():
     """A mean of income within 2,100 has whole hundreds; what has no error, or no end, keeps what it has."""
     assert rounded(50909.94012993079, 48809.94, 53009.94) == (50900.0, 48800.0, 53100.0)
     assert rounded(37.25, 37.25, 37.25) == (37.25, 37.25, 37.25)

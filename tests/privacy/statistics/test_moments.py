@@ -1,7 +1,5 @@
 """Counts, sums, means and variances from noisy moments: exact without noise, the boxes behind their intervals."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from math import expm1
@@ -64,7 +62,7 @@ def holds(found: Estimates, true: float, slack: float = 1e-9) -> float:
 
 
 @pytest.mark.parametrize("lattice", [PAY, WIDE], ids=["exact", "rounded"])
-def test_without_noise_estimates_are_those_of_the_values(lattice: ValueLattice) -> None:
+def test_without_noise_estimates_are_those_of_the_values(lattice: ValueLattice):
     """Each interval holds the true number, though the squares of the wide clip are rounded."""
     moments = moments_of(lattice, 1)
     event = event_of(moments, LaplaceNoise(Fraction(10**6)))
@@ -89,7 +87,7 @@ def test_without_noise_estimates_are_those_of_the_values(lattice: ValueLattice) 
 )
 @pytest.mark.parametrize("size", [1, 3, 20, 200])
 @pytest.mark.parametrize("kind", ["even", "zeros", "alike", "ends", "two points"])
-def test_intervals_hold_in_cells_of_every_size(noise: LaplaceNoise | GaussianNoise, size: int, kind: str) -> None:
+def test_intervals_hold_in_cells_of_every_size(noise: LaplaceNoise | GaussianNoise, size: int, kind: str):
     """n = 4,000 releases; 95 % is below the floor with probability 1e-9 a test, 200 of them. 80 % would be seen."""
     moments, random = moments_of(PAY, 1), np.random.default_rng(size)
     width, even = PAY.width, random.integers(0, PAY.width + 1, size)
@@ -114,7 +112,7 @@ def test_intervals_hold_in_cells_of_every_size(noise: LaplaceNoise | GaussianNoi
 
 
 @pytest.mark.stat
-def test_half_the_noise_would_be_seen() -> None:
+def test_half_the_noise_would_be_seen():
     """n = 4,000: intervals for noise of half the size hold far less often than 95 %, and the test above sees it."""
     moments = moments_of(PAY, 1)
     offsets = np.random.default_rng(5).integers(0, PAY.width + 1, 2000)
@@ -125,7 +123,7 @@ def test_half_the_noise_would_be_seen() -> None:
     assert holds(told.means(), float(values.mean())) < 0.85
 
 
-def test_where_nothing_can_be_told_the_interval_is_all_that_is_possible() -> None:
+def test_where_nothing_can_be_told_the_interval_is_all_that_is_possible():
     moments = moments_of(PAY, 1)
     numbers = np.array([[-5, -7, -9], [0, 0, 0], [10, -9, -1]], dtype=np.int64) * moments.whole
     found = NoisyMoments(numbers, moments, event_of(moments, LaplaceNoise(Fraction(1))), 0.95)
@@ -137,7 +135,7 @@ def test_where_nothing_can_be_told_the_interval_is_all_that_is_possible() -> Non
     assert (found.means().upper == 300).all()
 
 
-def test_noise_that_is_small_beside_a_cell_makes_short_intervals() -> None:
+def test_noise_that_is_small_beside_a_cell_makes_short_intervals():
     """A million rows: the interval is that of the noise, 1.2 rows of it, over the size, and a tenth for the boxes."""
     moments = moments_of(PAY, 1)
     offsets = np.arange(PAY.width + 1).repeat(1000)
@@ -158,7 +156,7 @@ GAUSSIAN = DiscreteGaussian(Fraction(5000**2), (5000,))
 @given(weights=st.tuples(*[st.floats(1e-4, 1.5)] * 3), missed=st.sampled_from([0.044, 0.006, 0.05]))
 def test_many_quantiles_at_once_are_those_that_are_found_one_by_one(
     event: DiscreteLaplace | DiscreteGaussian, weights: tuple[float, float, float], missed: float
-) -> None:
+):
     """By another module's search; never smaller but for last digits, and larger by 1 % at most."""
     (found,) = three_noises(event, np.array(weights)[:, None], 1 - missed)
     wanted = quantile(event, weights, 1 - missed)
@@ -167,7 +165,7 @@ def test_many_quantiles_at_once_are_those_that_are_found_one_by_one(
     assert found == pytest.approx(mixed_quantile(terms, 1 - missed), rel=1e-6)
 
 
-def test_equal_and_missing_weights_have_quantiles_too() -> None:
+def test_equal_and_missing_weights_have_quantiles_too():
     weights = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [2.0, 0.0, 0.0]]).T
     found = three_noises(LAPLACE, weights, 0.95)
     for triple, one in zip(weights.T, found, strict=True):
@@ -176,7 +174,7 @@ def test_equal_and_missing_weights_have_quantiles_too() -> None:
 
 
 @given(mean=st.floats(0, 1), share=st.floats(0, 1))
-def test_a_box_has_the_quantile_of_each_pair_in_it(mean: float, share: float) -> None:
+def test_a_box_has_the_quantile_of_each_pair_in_it(mean: float, share: float):
     """Every pair that some numbers from 0 to 1 have; six digits are rounded up."""
     variance = share * mean * (1 - mean)
     weights = [mean**2 - variance, mean * (1 - mean) + variance, (1 - mean) ** 2 - variance]
@@ -189,7 +187,7 @@ def test_a_box_has_the_quantile_of_each_pair_in_it(mean: float, share: float) ->
     assert mean_margins(LAPLACE, 0.994)[piece] >= contrast * (1 - 0.012)
 
 
-def test_no_noise_at_all_leaves_the_variance_itself() -> None:
+def test_no_noise_at_all_leaves_the_variance_itself():
     """Exact moments of a billion rows, noise of one row: the interval is a millionth long."""
     event = DiscreteLaplace(Fraction(1), (1,))
     for mean, variance in ((0.5, 1 / 12), (0.1, 0.0), (0.9, 0.09), (0.0, 0.0), (0.5, 0.25)):
@@ -203,7 +201,7 @@ def test_no_noise_at_all_leaves_the_variance_itself() -> None:
 
 @given(parts=st.tuples(*[st.integers(-(10**12), 10**12)] * 3))
 @settings(max_examples=200, deadline=None)
-def test_whatever_was_drawn_values_and_ends_lie_in_what_is_possible(parts: tuple[int, int, int]) -> None:
+def test_whatever_was_drawn_values_and_ends_lie_in_what_is_possible(parts: tuple[int, int, int]):
     found = variance_intervals(np.array(parts, dtype=np.float64)[:, None], event=LAPLACE, confidence=0.95, sink=0.0)[
         :, 0
     ]
@@ -215,7 +213,7 @@ def test_whatever_was_drawn_values_and_ends_lie_in_what_is_possible(parts: tuple
 
 @pytest.mark.stat
 @pytest.mark.parametrize("true", [(30_000, 0, 0), (7_500, 15_000, 7_500), (15_000, 0, 15_000)])
-def test_intervals_at_the_ends_of_what_is_possible_are_never_short(true: tuple[int, int, int]) -> None:
+def test_intervals_at_the_ends_of_what_is_possible_are_never_short(true: tuple[int, int, int]):
     """n = 2,000 releases of 300 rows whose variance is 0 or 1/4: the shortest is two thirds of the median at least.
     Deterministic seed; the shortest interval that comes of a noisy number below the possible is that of the possible
     one next to it. Coverage is at least 95 % by the exact binomial, false-alarm rate 1e-10 of three decisions."""

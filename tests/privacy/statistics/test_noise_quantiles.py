@@ -1,7 +1,5 @@
 """Quantiles and bounds of weighted sums of noises, against convolution, Fourier inversion and simulation."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from fractions import Fraction
@@ -83,7 +81,7 @@ def simulated(event: CountNoise, shape: tuple[int, int], seed: int) -> np.ndarra
 
 @pytest.mark.parametrize("event", SMALL, ids=lambda event: event.kind + str(float(next(iter(vars(event).values())))))
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_small_noise_gets_the_smallest_quantile_of_its_exact_law(event: CountNoise, weights: str) -> None:
+def test_small_noise_gets_the_smallest_quantile_of_its_exact_law(event: CountNoise, weights: str):
     """A place with a cumulated chance within 1e-7 of the confidence would be ambiguous; none of these is."""
     exact = [Fraction(weight) for weight in weights.split()]
     present = [weight for weight in exact if weight]
@@ -102,7 +100,7 @@ def test_small_noise_gets_the_smallest_quantile_of_its_exact_law(event: CountNoi
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999999])
 def test_the_bound_for_large_noise_holds_for_noise_that_can_be_enumerated(
     event: CountNoise, weights: list[float], confidence: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(noise_quantiles, "_WIDEST", {1: 2**13, 2: 2**13, 3: 2**10})
     exact = quantile(event, weights, confidence)
     monkeypatch.setattr(noise_quantiles, "_WIDEST", {1: 0, 2: 0, 3: 0})
@@ -111,7 +109,7 @@ def test_the_bound_for_large_noise_holds_for_noise_that_can_be_enumerated(
 
 
 @pytest.mark.parametrize("sigma_squared", [64, 81, 10_000])
-def test_a_discrete_gaussian_lies_within_one_of_a_normal_at_the_same_rank(sigma_squared: int) -> None:
+def test_a_discrete_gaussian_lies_within_one_of_a_normal_at_the_same_rank(sigma_squared: int):
     event, sigma = gaussian(str(sigma_squared)), sqrt(sigma_squared)
     for least in range(1, int(12 * sigma)):
         chance = tail(event, least)
@@ -136,7 +134,7 @@ SCALES = [
 
 
 @pytest.mark.parametrize("scales", SCALES, ids=str)
-def test_the_tail_of_a_laplace_sum_agrees_with_its_fourier_inversion(scales: list[float]) -> None:
+def test_the_tail_of_a_laplace_sum_agrees_with_its_fourier_inversion(scales: list[float]):
     """P(|sum| > q) = 1 - 2/pi int sin(q s) / s prod 1 / (1 + b^2 s^2) ds; the raise of close scales is one way."""
     over = noise_quantiles._laplace_tail(list(scales))
     for q in (0.1, 1.0, 3.0, 6.0):
@@ -148,7 +146,7 @@ def test_the_tail_of_a_laplace_sum_agrees_with_its_fourier_inversion(scales: lis
         assert inverted - 1e-5 <= over(q) <= inverted * 1.006 + 1e-5
 
 
-def test_equal_and_nearly_equal_scales_give_nearly_equal_tails() -> None:
+def test_equal_and_nearly_equal_scales_give_nearly_equal_tails():
     for q in (0.5, 4.0, 30.0):
         for near in (1 - 1e-12, 1 - 1e-4, 1 - 2e-3):
             for scales, equal in (([1.0, near], [1.0] * 2), ([1.0, near, near**2], [1.0] * 3)):
@@ -162,7 +160,7 @@ HUGE = [laplace("1e-12"), laplace("1e-4"), gaussian("1e24"), gaussian("1e8")]
 @pytest.mark.stat
 @pytest.mark.parametrize("event", HUGE, ids=lambda event: event.kind + str(float(next(iter(vars(event).values())))))
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 0.7], [3.0, 3.0, 3.0], [1.0, 1.0, 0.2], [1e9, 1.0, 1e-9]])
-def test_large_noise_stays_within_the_quantile_as_often_as_stated(event: CountNoise, weights: list[float]) -> None:
+def test_large_noise_stays_within_the_quantile_as_often_as_stated(event: CountNoise, weights: list[float]):
     """n = 200,000, exact binomial, false-alarm rate 1e-10 on either side of 20 decisions; 10 % less must fail. The
     continuous law stands for the discrete one: within 1 of it, which is a relative 10^-4 at most."""
     rows = 200_000
@@ -174,7 +172,7 @@ def test_large_noise_stays_within_the_quantile_as_often_as_stated(event: CountNo
 
 
 @pytest.mark.parametrize("event", [*SMALL, laplace("0.1"), gaussian("400")], ids=str)
-def test_every_share_of_a_piece_keeps_to_its_bound(event: CountNoise) -> None:
+def test_every_share_of_a_piece_keeps_to_its_bound(event: CountNoise):
     """The exact quantile at single shares, ends and insides of pieces, is never above the bound, nor far below it."""
     bounds = contrast_quantiles(event, 0.95)
     assert bounds.shape == (PIECES,)
@@ -187,7 +185,7 @@ def test_every_share_of_a_piece_keeps_to_its_bound(event: CountNoise) -> None:
         assert bounds[piece] <= max(inside) + slack
 
 
-def test_the_contrast_of_large_noise_lies_near_the_continuous_quantile() -> None:
+def test_the_contrast_of_large_noise_lies_near_the_continuous_quantile():
     for event in HUGE:
         bounds = contrast_quantiles(event, 0.95)
         for piece in (0, 20, 31, 32, 63):
@@ -205,7 +203,7 @@ def test_the_contrast_of_large_noise_lies_near_the_continuous_quantile() -> None
 @settings(max_examples=60, deadline=None)
 def test_a_quantile_scales_with_the_weights_and_grows_with_the_confidence(
     event: CountNoise, weights: list[float], confidence: float, factor: float
-) -> None:
+):
     found = quantile(event, weights, confidence)
     allowed = 1e-6 * (found + max(map(abs, weights))) + 1e-300
     assert abs(quantile(event, [factor * weight for weight in weights], confidence) / factor - found) <= allowed
@@ -213,14 +211,14 @@ def test_a_quantile_scales_with_the_weights_and_grows_with_the_confidence(
     assert found == quantile(event, [-weight for weight in reversed(weights)], confidence)
 
 
-def test_one_noise_has_the_half_width_of_its_count() -> None:
+def test_one_noise_has_the_half_width_of_its_count():
     for event in SMALL:
         assert quantile(event, [1.0], 0.95) == half_width(event, 0.95)
         assert quantile(event, [0.0, 0.0], 0.95) == 0.0
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, nan])
-def test_a_confidence_outside_zero_and_one_is_refused(confidence: float) -> None:
+def test_a_confidence_outside_zero_and_one_is_refused(confidence: float):
     with pytest.raises(ValueError, match="confidence"):
         quantile(SMALL[0], [1.0], confidence)
     with pytest.raises(ValueError, match="confidence"):
@@ -228,13 +226,13 @@ def test_a_confidence_outside_zero_and_one_is_refused(confidence: float) -> None
 
 
 @pytest.mark.parametrize("weights", [[], [1.0] * 4, [nan], [1.0, inf]])
-def test_weights_that_are_none_too_many_or_not_finite_are_refused(weights: list[float]) -> None:
+def test_weights_that_are_none_too_many_or_not_finite_are_refused(weights: list[float]):
     with pytest.raises(ValueError, match="weights"):
         quantile(SMALL[0], weights, 0.95)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_an_even_quantile_is_that_of_equal_weights(times: int) -> None:
+def test_an_even_quantile_is_that_of_equal_weights(times: int):
     """Against the closed forms for up to three; the scale is so large that a step does not matter."""
     event = DiscreteLaplace(Fraction(1, 10**6), (1,))
     assert even_quantile([(1.0, event)] * times, 0.95) == pytest.approx(
@@ -243,7 +241,7 @@ def test_an_even_quantile_is_that_of_equal_weights(times: int) -> None:
 
 
 @pytest.mark.parametrize("times", [4, 9, 30])
-def test_an_even_quantile_holds_for_many_noises(times: int) -> None:
+def test_an_even_quantile_holds_for_many_noises(times: int):
     """n = 200,000 sums: a share of 0.95 is off by 0.004 with probability below 1e-15; 10 % less is found out."""
     rng = np.random.default_rng(times)
     event = DiscreteLaplace(Fraction(1, 10**6), (1,))
@@ -254,7 +252,7 @@ def test_an_even_quantile_holds_for_many_noises(times: int) -> None:
     assert abs(np.mean(sums <= 0.9 * found) - 0.95) > 0.008
 
 
-def test_even_noises_are_one_family() -> None:
+def test_even_noises_are_one_family():
     laplace, gaussian = DiscreteLaplace(Fraction(1, 5), (1,)), DiscreteGaussian(Fraction(25), (1,))
     assert even_quantile([(1.0, gaussian)] * 4, 0.95) == pytest.approx(1.96 * 10 + 4, rel=1e-3)
     for terms in ([], [(1.0, laplace), (1.0, gaussian)]):
@@ -262,7 +260,7 @@ def test_even_noises_are_one_family() -> None:
             even_quantile(terms, 0.95)
 
 
-def test_an_even_quantile_is_of_at_most_100_noises() -> None:
+def test_an_even_quantile_is_of_at_most_100_noises():
     event = DiscreteLaplace(Fraction(1, 1000), (1,))
     assert even_quantile([(1.0, event)] * 100, 0.95) == pytest.approx(1.96 * sqrt(200) * 1000, rel=0.01)
     with pytest.raises(ValueError, match="one to 100"):
@@ -270,7 +268,7 @@ def test_an_even_quantile_is_of_at_most_100_noises() -> None:
 
 
 @pytest.mark.parametrize("small", [1e-13, 1e-12, 1e-6, 0.999])
-def test_mixed_noises_may_spread_as_differently_as_they_like(small: float) -> None:
+def test_mixed_noises_may_spread_as_differently_as_they_like(small: float):
     """Tiny scales are raised, and no two of them onto each other."""
     event = DiscreteLaplace(Fraction(1, 10**9), (1,))
     found = mixed_quantile([(weight, event) for weight in (1, 0.9, small, small)], 0.95)
@@ -295,7 +293,7 @@ NUMBERS: list[Counts] = [(1, 1, 0), (3, 20, 0), (12, 1, 7), (0, 0, 2)]
 
 @pytest.mark.stat
 @pytest.mark.parametrize("event", EVENTS, ids=str)
-def test_a_sum_exceeds_its_bound_as_often_as_stated_and_a_smaller_one_more_often(event: CountNoise) -> None:
+def test_a_sum_exceeds_its_bound_as_often_as_stated_and_a_smaller_one_more_often(event: CountNoise):
     """n = 40,000 sums a case, 32 cases; false alarms below 1e-7. 15 % less is found out where noise is not tiny."""
     cases = list(product(NUMBERS, ((0.5, 0.5, 1.0), (0.9, 0.1, 1.0))))
     for numbers, weights in cases:
@@ -314,14 +312,14 @@ def test_a_sum_exceeds_its_bound_as_often_as_stated_and_a_smaller_one_more_often
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=str)
-def test_one_noise_has_its_own_quantile(event: CountNoise) -> None:
+def test_one_noise_has_its_own_quantile(event: CountNoise):
     """By the closed form of the two-sided quantile: above it by 3 % and one step at most, never below."""
     (bound,) = weighted_bounds(event, [(1, 0, 0)], (1.0, 0.5, 0.5), EXCEEDING)
     exact = half_width(event, 1 - 2 * EXCEEDING)
     assert exact <= bound <= 1.03 * exact + 1.1
 
 
-def test_a_law_that_is_added_up_by_hand_gives_the_same_bound() -> None:
+def test_a_law_that_is_added_up_by_hand_gives_the_same_bound():
     """Three noises of weight 0.9 and two of 0.1: all values enumerated by plain convolution."""
     event = DiscreteLaplace(Fraction(1, 2), (1,))
     places = np.arange(-80, 81)
@@ -336,7 +334,7 @@ def test_a_law_that_is_added_up_by_hand_gives_the_same_bound() -> None:
     assert chances[sums > bound * 0.97].sum() > EXCEEDING
 
 
-def test_bounds_of_several_sums_are_those_of_each_alone_up_to_the_lattice() -> None:
+def test_bounds_of_several_sums_are_those_of_each_alone_up_to_the_lattice():
     """Sums share one lattice, by the smallest deviation; alone each has a finer one at most."""
     event = DiscreteLaplace(Fraction(1, 20), (1,))
     together = weighted_bounds(event, NUMBERS, (0.9, 0.1, 1.0), EXCEEDING)
@@ -351,6 +349,6 @@ def test_bounds_of_several_sums_are_those_of_each_alone_up_to_the_lattice() -> N
     [((0, 0, 0), (1, 1, 1), 0.1), ((-1, 2, 0), (1, 1, 1), 0.1), ((1, 0, 0), (0, 1, 1), 0.1)]
     + [((1, 0, 0), (1, 1, 1), exceeding) for exceeding in (0, 0.5, 1)],
 )
-def test_what_is_no_sum_or_no_probability_is_refused(numbers: Counts, weights: tuple, exceeding: float) -> None:
+def test_what_is_no_sum_or_no_probability_is_refused(numbers: Counts, weights: tuple, exceeding: float):
     with pytest.raises(ValueError, match="noises, weights"):
         weighted_bounds(EVENTS[0], [numbers], weights, exceeding)

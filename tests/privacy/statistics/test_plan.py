@@ -1,7 +1,5 @@
 """The plan of statistics: what is drawn, in which order, for what share, and what is foretold of its errors."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
@@ -42,7 +40,7 @@ def planned(
     return product, plan_statistics(product, contract, epsilon=Decimal(epsilon), delta=Decimal(delta))
 
 
-def test_a_table_has_one_draw_for_each_column_or_one_of_counts() -> None:
+def test_a_table_has_one_draw_for_each_column_or_one_of_counts():
     """In the order of the tables; shares by weight, alike within a table, and one in all."""
     _, plan = planned()
     assert [(draw.key, draw.clique, draw.shape, draw.share) for draw in plan.draws] == [
@@ -59,7 +57,7 @@ def test_a_table_has_one_draw_for_each_column_or_one_of_counts() -> None:
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("epsilon", ["0.001", "0.3", "1", "7"])
-def test_all_draws_together_cost_what_was_asked_for_at_most(adjacency: str, rows: int, epsilon: str) -> None:
+def test_all_draws_together_cost_what_was_asked_for_at_most(adjacency: str, rows: int, epsilon: str):
     """Laplace noise by pure losses, Gaussian noise by a Rényi account too; and nearly all of it is used."""
     unit = {"kind": "id", "scope": "block", "column": "person", "max_rows_per_unit": rows}
     contract = contract_of(*CONTRACT.columns, adjacency=adjacency, unit=unit)
@@ -75,14 +73,14 @@ def test_all_draws_together_cost_what_was_asked_for_at_most(adjacency: str, rows
     assert RenyiCalculus(Fraction(12)).cost(plan.events) > 0
 
 
-def test_a_charge_that_no_draw_gets_a_part_of_is_refused() -> None:
+def test_a_charge_that_no_draw_gets_a_part_of_is_refused():
     for mechanism, delta in (("laplace", "0"), ("gaussian", "1e-9")):
         with pytest.raises(AmountRefused):
             planned(mechanism, "1e-12", delta)
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), [("laplace", "0"), ("gaussian", "1e-9")])
-def test_errors_are_foretold_as_they_will_be_published(mechanism: str, delta: str) -> None:
+def test_errors_are_foretold_as_they_will_be_published(mechanism: str, delta: str):
     """Half widths of the plan are those of the intervals, where nothing cuts them; in a cell of many rows."""
     product, plan = planned(mechanism, "2", delta)
     table = product.tables[0]
@@ -109,7 +107,7 @@ def test_errors_are_foretold_as_they_will_be_published(mechanism: str, delta: st
     assert values["near_zero"].tolist() == [False, True]
 
 
-def test_a_count_is_the_average_of_what_the_draws_give() -> None:
+def test_a_count_is_the_average_of_what_the_draws_give():
     """Its interval is narrower than that of each draw, and as wide as it was foretold."""
     product, plan = planned()
     table, draws = product.tables[0], plan.of_table("sex")
@@ -128,7 +126,7 @@ def test_a_count_is_the_average_of_what_the_draws_give() -> None:
     assert half_width == pytest.approx(count_error(draws), abs=1.0)
 
 
-def test_numbers_without_a_lattice_have_counts_alone() -> None:
+def test_numbers_without_a_lattice_have_counts_alone():
     event = planned()[1].draws[-1].event
     counted = NoisyNumbers(np.array([-3, 0, 7], dtype=np.int64), event, None)
     assert counted.counts.values.tolist() == [-3, 0, 7]
@@ -137,7 +135,7 @@ def test_numbers_without_a_lattice_have_counts_alone() -> None:
             statistic()
 
 
-def test_a_table_of_very_many_columns_can_be_made_and_its_counts_are_an_average_of_some() -> None:
+def test_a_table_of_very_many_columns_can_be_made_and_its_counts_are_an_average_of_some():
     """Sixty columns with missing values: 180 noises, of which the first sixteen draws' are averaged."""
     names = [f"c{place}" for place in range(60)]
     many = contract_of(
@@ -159,7 +157,7 @@ def test_a_table_of_very_many_columns_can_be_made_and_its_counts_are_an_average_
 )
 def test_what_cannot_be_made_fails_before_the_charge(
     monkeypatch: pytest.MonkeyPatch, terms: Any, module: Any, maker: str
-) -> None:
+):
     """The numbers of one cell, and a refinement where one is asked for, are made of nothing when it is planned."""
     product, plan = planned(**terms)
     rehearse(product, plan)
@@ -185,7 +183,7 @@ SPREAD: list[dict[str, Any]] = [
 ALONE: list[dict[str, Any]] = [{"by": ["sex"], "of": [{"sum": "age"}, {"sum": "pay"}]}]
 
 
-def test_moments_are_one_draw_of_three_numbers_or_four() -> None:
+def test_moments_are_one_draw_of_three_numbers_or_four():
     product, plan = planned(tables=SPREAD, contract=PEOPLE)
     (draw,) = plan.draws
     assert isinstance(draw.addends, ValueMoments)
@@ -194,7 +192,7 @@ def test_moments_are_one_draw_of_three_numbers_or_four() -> None:
     rehearse(product, plan)
 
 
-def test_what_is_foretold_of_moments_follows_from_their_noise() -> None:
+def test_what_is_foretold_of_moments_follows_from_their_noise():
     """In units of the noise of one row, at epsilon 1: sums as weighted, a variance of values spread evenly."""
     product, plan = planned(tables=SPREAD, contract=PEOPLE)
     event, whole = plan.draws[0].event, 13 * 73**2
@@ -214,7 +212,7 @@ def test_what_is_foretold_of_moments_follows_from_their_noise() -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
-def test_sums_alone_cost_what_was_asked_for_and_no_more(adjacency: str) -> None:
+def test_sums_alone_cost_what_was_asked_for_and_no_more(adjacency: str):
     """Ages move by 90, pay from -20 to 20 under replace_one too; half of the charge each."""
     contract = contract_of(*PEOPLE.columns, adjacency=adjacency)
     product = planned(tables=ALONE, contract=contract)[0]

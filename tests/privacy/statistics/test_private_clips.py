@@ -1,7 +1,5 @@
 """The rule from a noisy histogram to a clip: the least expected error, by brute force; and where nothing is found."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
@@ -63,7 +61,7 @@ def ends(clip: FoundClip) -> tuple[int, int]:
 
 @pytest.mark.parametrize("means", [True, False])
 @pytest.mark.parametrize("cells", [1, 10, 1000])
-def test_the_clip_is_the_best_of_all(means: bool, cells: int) -> None:
+def test_the_clip_is_the_best_of_all(means: bool, cells: int):
     """By floats, over all pairs of bins, without rows that may hide: the last bin is full."""
     random = np.random.default_rng(4)
     values = np.concatenate([np.abs(random.normal(0, 300, 4000)).astype(np.int64), np.full(2000, 4096)])
@@ -84,7 +82,7 @@ def test_the_clip_is_the_best_of_all(means: bool, cells: int) -> None:
 
 
 @pytest.mark.long
-def test_bounds_that_are_far_too_wide_cost_nearly_nothing_more() -> None:
+def test_bounds_that_are_far_too_wide_cost_nearly_nothing_more():
     """Values up to some thousands within bounds of 1e9, on both sides: the clip is below 1e5 in 50 of 50 releases."""
     random = np.random.default_rng(5)
     values = random.exponential(2000, 20_000).astype(np.int64) * random.choice([1, 1, 1, -1], 20_000)
@@ -95,27 +93,27 @@ def test_bounds_that_are_far_too_wide_cost_nearly_nothing_more() -> None:
         assert 3000 <= high < 100_000
 
 
-def test_a_clip_far_from_0_has_two_ends() -> None:
+def test_a_clip_far_from_0_has_two_ends():
     values = np.random.default_rng(6).normal(70_000, 500, 5000).astype(np.int64)
     low, high = ends(found(values, over(0, 10**9), cells=100, seed=1))
     assert 32_769 <= low <= 65_537
     assert 73_728 < high <= 10**6
 
 
-def test_negative_values_alone_have_a_clip_of_their_own() -> None:
+def test_negative_values_alone_have_a_clip_of_their_own():
     values = -np.random.default_rng(7).integers(0, 200, 5000)
     low, high = ends(found(values, over(-(10**6), 10**6), seed=1))
     assert (low >= -5000, high <= 1) == (True, True)
 
 
 @pytest.mark.parametrize("values", [[], [5, 7, 900], [0] * 100_000])
-def test_where_nothing_but_zeros_is_found_the_clip_is_the_bounds(values: list[int]) -> None:
+def test_where_nothing_but_zeros_is_found_the_clip_is_the_bounds(values: list[int]):
     """No rows, a few, or zeros alone, which tell nothing of where other values lie."""
     magnitudes = over(-50, 1000)
     assert ends(found(np.array(values, dtype=np.int64), magnitudes)) == (-50, 1000)
 
 
-def test_rows_outside_are_those_of_the_bins_outside() -> None:
+def test_rows_outside_are_those_of_the_bins_outside():
     values = np.concatenate([np.full(5000, 3), np.full(5000, 100), np.full(40, 5000)])
     clip = found(values, over(-10, 10**4), cells=100)
     low, high = ends(clip)
@@ -123,7 +121,7 @@ def test_rows_outside_are_those_of_the_bins_outside() -> None:
     assert high < 5000 < 10**4
 
 
-def test_more_cells_take_a_narrower_clip_and_more_noise_too() -> None:
+def test_more_cells_take_a_narrower_clip_and_more_noise_too():
     values = np.random.default_rng(8).pareto(1.5, 50_000).astype(np.int64)
     widths = [found(values, over(0, 10**6), cells=cells).lattice.width for cells in (1, 10, 100, 1000)]
     assert widths == sorted(widths, reverse=True)
@@ -132,7 +130,7 @@ def test_more_cells_take_a_narrower_clip_and_more_noise_too() -> None:
 
 @pytest.mark.long
 @pytest.mark.stat
-def test_empty_bins_are_taken_for_rows_as_seldom_as_it_says() -> None:
+def test_empty_bins_are_taken_for_rows_as_seldom_as_it_says():
     """2,000 histograms without rows: at most FALSE_ALARM of them, but for 6 standard errors (1e-9)."""
     magnitudes = over(0, 10**9)
     event = laplace(magnitudes)
@@ -143,7 +141,7 @@ def test_empty_bins_are_taken_for_rows_as_seldom_as_it_says() -> None:
     assert alarms > 0
 
 
-def test_a_run_of_bins_is_found_where_none_of_them_is() -> None:
+def test_a_run_of_bins_is_found_where_none_of_them_is():
     """Eight bins of half of what one needs."""
     magnitudes = over(0, 10**6)
     event = laplace(magnitudes)
@@ -155,7 +153,7 @@ def test_a_run_of_bins_is_found_where_none_of_them_is() -> None:
     assert occupied([0] * 10 + [single - 1] + [0] * 10, event, magnitudes.parts) == []
 
 
-def test_gaussian_noise_is_judged_by_its_own_margins() -> None:
+def test_gaussian_noise_is_judged_by_its_own_margins():
     magnitudes = over(0, 10**6)
     event = cell_sum_event(GaussianNoise(Fraction(1, 200)), magnitudes, adjacency="replace_one", rows_per_unit=2)
     values = np.random.default_rng(9).integers(0, 900, 20_000)

@@ -1,7 +1,5 @@
 """Quantiles in a plan: their method, shares, events and expected errors, all from public facts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -33,7 +31,7 @@ def planned(scenario: StatisticsScenario, folder: Path) -> tuple[StatisticsPlan,
     return plan, plan.of_table(table.name)
 
 
-def test_each_column_of_quantiles_has_a_draw_and_a_share_of_its_own(tmp_path: Path) -> None:
+def test_each_column_of_quantiles_has_a_draw_and_a_share_of_its_own(tmp_path: Path):
     """However many quantiles there are; the events are those of a marginal for each level."""
     plan, draws = planned(of_tables(BOTH), tmp_path)
     assert [draw.key for draw in draws] == ["table:ward/age", "table:ward/quantiles/age", "table:ward/quantiles/bill"]
@@ -50,7 +48,7 @@ def test_each_column_of_quantiles_has_a_draw_and_a_share_of_its_own(tmp_path: Pa
     assert plan.epsilon <= 2 * 10**12
 
 
-def test_gaussian_noise_pays_for_the_norm_of_a_row(tmp_path: Path) -> None:
+def test_gaussian_noise_pays_for_the_norm_of_a_row(tmp_path: Path):
     """Three rows of a unit are replaced: 2 L nodes move by 3, sigma^2 = 9 * 2 L / (2 rho), and not (2 L)^2."""
     scenario = replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {ALONE}}}")
     _, (draw,) = planned(scenario, tmp_path)
@@ -62,7 +60,7 @@ def test_gaussian_noise_pays_for_the_norm_of_a_row(tmp_path: Path) -> None:
     assert float(draw.event.sigma_squared) == pytest.approx(9 * levels / float(draw.noise.rho))
 
 
-def test_the_expected_error_is_the_largest_of_a_rank(tmp_path: Path) -> None:
+def test_the_expected_error_is_the_largest_of_a_rank(tmp_path: Path):
     """At the last level; counts are those of sums where there are any, and of the tree where there are none."""
     for number, (tables, place) in enumerate(((BOTH, 1), (ALONE, 0))):
         scenario = of_tables(tables)
@@ -94,18 +92,18 @@ def plan(tables: str, folder: Path, scenario: StatisticsScenario | None = None, 
 
 
 @pytest.mark.parametrize(("shares", "chosen"), [("[0.5]", 1), ("[0.1, 0.9]", 0), (NINE, 0)])
-def test_one_quantile_of_ages_is_chosen_and_more_come_of_a_tree(tmp_path: Path, shares: str, chosen: int) -> None:
+def test_one_quantile_of_ages_is_chosen_and_more_come_of_a_tree(tmp_path: Path, shares: str, chosen: int):
     """A hundred ages have a small tree."""
     assert len(plan(TABLE.replace("SHARES", shares), tmp_path).choices) == chosen
 
 
-def test_epsilon_decides_nothing(tmp_path: Path) -> None:
+def test_epsilon_decides_nothing(tmp_path: Path):
     """Both errors fall alike with epsilon; the plan of another epsilon has the same draws."""
     plans = [plan(TABLE.replace("SHARES", "[0.5]"), tmp_path / each, epsilon=each) for each in ("0.01", "5")]
     assert len({tuple(each.key for each in own.choices) for own in plans}) == 1
 
 
-def test_gaussian_noise_gives_choices_the_range_of_their_rho(tmp_path: Path) -> None:
+def test_gaussian_noise_gives_choices_the_range_of_their_rho(tmp_path: Path):
     """Epsilon squared over 8 is at most the share of rho that choices have, and the plan costs no more than asked."""
     tables = TABLE.replace("SHARES", "[0.5]")
     scenario = replace(gaussian(), product=f"{{kind: statistics, mechanism: gaussian, tables: {tables}}}")
@@ -116,7 +114,7 @@ def test_gaussian_noise_gives_choices_the_range_of_their_rho(tmp_path: Path) -> 
     assert found.epsilon <= 3 * 10**12
 
 
-def test_auto_takes_the_tree_where_cells_are_too_many(tmp_path: Path) -> None:
+def test_auto_takes_the_tree_where_cells_are_too_many(tmp_path: Path):
     """And a spec that asks for choices gets them."""
     spec, contract, _, ledger = of_tables(TABLE.replace("SHARES", "[0.5]")).prepared_of(tmp_path, StatisticsPlan)
     ledger.close()
@@ -129,7 +127,7 @@ def test_auto_takes_the_tree_where_cells_are_too_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["0.25", "0.02"])
-def test_the_share_of_the_intervals_is_that_of_the_spec(tmp_path: Path, written: str) -> None:
+def test_the_share_of_the_intervals_is_that_of_the_spec(tmp_path: Path, written: str):
     """Choices have the rest; what is usual is the same plan as nothing."""
     tables = TABLE.replace("of: age}", f"of: age, interval_share: {written}}}").replace("SHARES", "[0.5]")
     found = plan(tables, tmp_path / "own")
@@ -149,14 +147,14 @@ def test_the_share_of_the_intervals_is_that_of_the_spec(tmp_path: Path, written:
         ({"interval_share": 0.1, "method": "tree"}, "method: exponential, or auto"),
     ],
 )
-def test_a_share_that_is_none_is_refused(written: dict[str, object], says: str) -> None:
+def test_a_share_that_is_none_is_refused(written: dict[str, object], says: str):
     with pytest.raises(ValidationError, match=says):
         Statistic.model_validate({"quantiles": [0.5], "of": "age", **written})
     with pytest.raises(ValidationError, match="quantiles: "):
         Statistic.model_validate({"what": "mean", "column": "age", "interval_share": 0.1})
 
 
-def test_an_interval_that_misses_its_value_is_drawn_out_to_it() -> None:
+def test_an_interval_that_misses_its_value_is_drawn_out_to_it():
     """The chosen value stays what it is: a tree with little of the charge may be far off."""
     lattice = ValueLattice("age", Decimal(0), Decimal(100), Decimal(1), counts_missing=False)
     chosen = ChosenQuantiles(np.array([[20], [50], [80]]), QuantileChoices(lattice, (Decimal("0.5"),)))

@@ -1,7 +1,5 @@
 """Quantiles from a tree of counts: exact without noise, covered with it, for groups of every size and shape."""
 
-from __future__ import annotations
-
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -85,7 +83,7 @@ def samples() -> dict[str, NDArray[np.int64]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "steps"), [(400, 1), (400, 7), (399, 399), (1, 1), (2000, 7)])
-def test_without_noise_the_estimate_is_in_the_leaf_of_the_quantile(width: int, steps: int) -> None:
+def test_without_noise_the_estimate_is_in_the_leaf_of_the_quantile(width: int, steps: int):
     """And the interval is that leaf, or ends where as many rows lie below as the quantile asks for."""
     tree = tree_of(width, steps)
     for name, values in samples().items():
@@ -101,7 +99,7 @@ def test_without_noise_the_estimate_is_in_the_leaf_of_the_quantile(width: int, s
 @pytest.mark.stat
 @pytest.mark.parametrize(("kind", "epsilon"), list(product(("laplace", "gaussian"), (Fraction(1, 10), Fraction(1)))))
 @pytest.mark.parametrize("steps", [1, 10])
-def test_intervals_cover_quantiles_of_groups_of_every_size(kind: str, epsilon: Fraction, steps: int) -> None:
+def test_intervals_cover_quantiles_of_groups_of_every_size(kind: str, epsilon: Fraction, steps: int):
     """n = 2,000 releases of a group, 216 cases; false alarms below 1e-8. Estimates lie within their intervals."""
     tree = tree_of(400, steps)
     event = event_of(kind, epsilon, tree)
@@ -120,7 +118,7 @@ def test_intervals_cover_quantiles_of_groups_of_every_size(kind: str, epsilon: F
 
 @pytest.mark.stat
 @pytest.mark.parametrize("name", ["ties", "zeros"])
-def test_intervals_of_three_levels_cover_the_median_and_are_narrow(name: str) -> None:
+def test_intervals_of_three_levels_cover_the_median_and_are_narrow(name: str):
     """n = 2,000 releases, false alarms below 1e-10; the clip is five times too wide, and nine in ten are no wider."""
     tree = tree_of(2000, 1)
     assert tree.levels == 3
@@ -132,7 +130,7 @@ def test_intervals_of_three_levels_cover_the_median_and_are_narrow(name: str) ->
     assert (found.upper - found.lower <= 400).mean() > 0.9
 
 
-def test_a_walk_goes_on_as_long_as_all_is_refuted() -> None:
+def test_a_walk_goes_on_as_long_as_all_is_refuted():
     """Against a loop over random tests; what lies before the start does not stop it."""
     random = np.random.default_rng(9)
     refuted, start = random.random((500, 12)) < 0.7, random.integers(0, 40, 500)
@@ -149,7 +147,7 @@ def test_a_walk_goes_on_as_long_as_all_is_refuted() -> None:
 
 
 @pytest.mark.stat
-def test_smaller_bounds_cover_too_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_bounds_cover_too_seldom(monkeypatch: pytest.MonkeyPatch):
     """The wrong case: bounds of 40 % miss a fifth of releases with two leaves, where one test is all there is."""
     tree = tree_of(1, 1)
     event = event_of("laplace", Fraction(1, 10), tree)
@@ -169,7 +167,7 @@ def test_smaller_bounds_cover_too_seldom(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "steps"), [(1, 1), (30, 1), (400, 1), (2000, 1), (999, 10)])
 @pytest.mark.parametrize("share", [*SHARES, Decimal("0.9")])
-def test_ranks_are_true_without_noise_and_have_the_stated_nodes(width: int, steps: int, share: Decimal) -> None:
+def test_ranks_are_true_without_noise_and_have_the_stated_nodes(width: int, steps: int, share: Decimal):
     """Each rank is linear in the nodes: single nodes give its weights, and rows its truth, by another route."""
     tree, p = tree_of(width, steps), float(share)
     weights, _ = quantiles._ranks(np.eye(tree.parts, dtype=np.int64), tree, share)
@@ -185,7 +183,7 @@ def test_ranks_are_true_without_noise_and_have_the_stated_nodes(width: int, step
     assert np.allclose(ranks[0], below - p * rows.size)
 
 
-def test_ranks_have_less_noise_than_those_of_the_fewest_nodes() -> None:
+def test_ranks_have_less_noise_than_those_of_the_fewest_nodes():
     """At p = 0.1 by a fifth of the variance on average over boundaries, by a third among the first; never more."""
     tree, p = tree_of(1000, 1), 0.1
     at = quantiles._boundaries(tree)
@@ -198,7 +196,7 @@ def test_ranks_have_less_noise_than_those_of_the_fewest_nodes() -> None:
 
 @pytest.mark.stat
 @pytest.mark.parametrize("missing", [False, True])
-def test_counts_of_a_tree_are_those_of_all_rows(missing: bool) -> None:
+def test_counts_of_a_tree_are_those_of_all_rows(missing: bool):
     """n = 2,000 releases; false alarms below 1e-10. Missing values count; the mean is within 8 standard errors."""
     tree = tree_of(400, 1, missing=missing)
     event = event_of("laplace", Fraction(1, 2), tree)
@@ -213,7 +211,7 @@ def test_counts_of_a_tree_are_those_of_all_rows(missing: bool) -> None:
     assert np.abs(found.upper - np.maximum(found.values, 0.0) - margin).max() < 1e-9
 
 
-def test_cells_are_estimated_each_by_itself_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_are_estimated_each_by_itself_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch):
     tree = tree_of(400, 10, missing=True)
     event = event_of("laplace", Fraction(1), tree)
     exact = np.stack([counted(values, tree, 5) for values in samples().values()])
@@ -229,7 +227,7 @@ def test_cells_are_estimated_each_by_itself_whatever_the_chunk(monkeypatch: pyte
             assert getattr(one, name)[1, 2] == getattr(last, name)
 
 
-def test_an_empty_cell_has_the_whole_clip_for_an_interval_nearly_always() -> None:
+def test_an_empty_cell_has_the_whole_clip_for_an_interval_nearly_always():
     """n = 1,000 releases; in more than half: a floor that chance alone does not miss (P < 1e-100 at 75 %)."""
     tree = tree_of(400, 1)
     event = event_of("laplace", Fraction(1), tree)
@@ -238,7 +236,7 @@ def test_an_empty_cell_has_the_whole_clip_for_an_interval_nearly_always() -> Non
     assert (found.upper - found.lower > 300).mean() > 0.5
 
 
-def test_values_are_the_doubles_nearest_to_the_lattice() -> None:
+def test_values_are_the_doubles_nearest_to_the_lattice():
     """Steps of 0.1 from -0.3: no 0.30000000000000004 is published."""
     lattice = ValueLattice("share", Decimal("-0.3"), Decimal("0.6"), Decimal("0.1"), False)
     tree = ValueTree(lattice, Decimal("0.1"))
@@ -258,7 +256,7 @@ def test_values_are_the_doubles_nearest_to_the_lattice() -> None:
         ({"confidence": 1.0}, "lie in"),
     ],
 )
-def test_what_is_no_tree_no_quantile_or_no_confidence_is_refused(changed: dict[str, Any], says: str) -> None:
+def test_what_is_no_tree_no_quantile_or_no_confidence_is_refused(changed: dict[str, Any], says: str):
     tree = tree_of(400, 1)
     given: dict[str, Any] = {"values": counted(np.array([3]), tree), "shares": SHARES, "confidence": 0.95, **changed}
     with pytest.raises(ValueError, match=says):
@@ -312,7 +310,7 @@ def logs(own: QuantileChoices, rows: Rows, base: Fraction) -> dict[tuple[int, ..
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_runs_have_the_distances_and_weights_of_their_candidates(seed: int) -> None:
+def test_runs_have_the_distances_and_weights_of_their_candidates(seed: int):
     """Every candidate is in one run; negative lower ends, and ends that other quantiles have chosen."""
     random = np.random.default_rng(seed)
     own = choices(130, "0.25", low=int(random.integers(-50, 50)))
@@ -333,7 +331,7 @@ def test_runs_have_the_distances_and_weights_of_their_candidates(seed: int) -> N
     ("shares", "factor"),
     [(("0.5",), 1), (("0.1",), 1), (("0.1", "0.5", "0.9"), Fraction(19, 9)), (("0.3", "0.4"), None)],
 )
-def test_no_row_loses_more_than_the_loss_factor(shares: tuple[str, ...], factor: Fraction | None) -> None:
+def test_no_row_loses_more_than_the_loss_factor(shares: tuple[str, ...], factor: Fraction | None):
     """All outputs of all neighbours of random small cells, and of two that come near the bound."""
     own = choices(4, *shares)
     assert factor is None or own.loss_factor == factor
@@ -352,7 +350,7 @@ def test_no_row_loses_more_than_the_loss_factor(shares: tuple[str, ...], factor:
     assert 0.3 < worst <= 1 + 1e-9
 
 
-def test_a_rate_without_its_factor_is_found_out() -> None:
+def test_a_rate_without_its_factor_is_found_out():
     """Twice the rate loses more than is claimed, where few candidates lie below the rows and many above."""
     own = choices(60, "0.5")
     rows = np.zeros(61, dtype=np.int64)

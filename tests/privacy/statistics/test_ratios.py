@@ -1,7 +1,5 @@
 """Ratios of noisy sums: intervals that hold in every size class, and say where they have no upper end."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -51,7 +49,7 @@ def drawn(clip: tuple[int, int, int], rows: int, share: float, event: CountNoise
 
 @pytest.mark.parametrize(("kind", "epsilon"), list(product(("laplace", "gaussian"), (Fraction(1, 10), Fraction(1)))))
 @pytest.mark.parametrize("clips", CLIPS)
-def test_intervals_hold_in_every_size_class(kind: str, epsilon: Fraction, clips: Any) -> None:
+def test_intervals_hold_in_every_size_class(kind: str, epsilon: Fraction, clips: Any):
     """n = 4,000 releases a size; false alarms below 1e-8. Ten thousand rows: at most 1.3 times an oracle."""
     events = [event_of(kind, epsilon, clip[2]) for clip in clips]
     for rows in SIZES:
@@ -67,7 +65,7 @@ def test_intervals_hold_in_every_size_class(kind: str, epsilon: Fraction, clips:
             assert np.median(found.upper - found.lower) <= 1.3 * oracle
 
 
-def test_an_interval_that_is_too_short_is_found_out() -> None:
+def test_an_interval_that_is_too_short_is_found_out():
     """The twin asks for 85 %: its coverage of 85 % stays above the floor with probability below 1e-30."""
     events = [event_of("laplace", Fraction(1), clip[2]) for clip in CLIPS[0]]
     (upper, one), (lower, two) = (drawn(c, 10_000, 0.4, e) for c, e in zip(CLIPS[0], events, strict=True))
@@ -75,7 +73,7 @@ def test_an_interval_that_is_too_short_is_found_out() -> None:
     assert ((found.lower <= true) & (true <= found.upper)).mean() < FLOOR
 
 
-def test_a_lower_sum_of_nothing_leaves_the_ratio_open() -> None:
+def test_a_lower_sum_of_nothing_leaves_the_ratio_open():
     event = event_of("laplace", Fraction(1), 99)
     nothing = np.array([-5, -1, 0])
     upper = NoisySums(np.array([400, 0, 5]), nothing, Fraction(0), Fraction(99), 99, event)
@@ -86,7 +84,7 @@ def test_a_lower_sum_of_nothing_leaves_the_ratio_open() -> None:
     assert np.all(found.lower <= found.upper)
 
 
-def test_columns_below_0_have_no_ratio() -> None:
+def test_columns_below_0_have_no_ratio():
     event = event_of("laplace", Fraction(1), 4)
     sums = NoisySums(np.array([1]), np.array([1]), Fraction(-1), Fraction(3), 4, event)
     with pytest.raises(ValueError, match="begin at 0 or above"):
@@ -94,7 +92,7 @@ def test_columns_below_0_have_no_ratio() -> None:
 
 
 @pytest.mark.parametrize("weights", [(1.0,), (3.0, 1.0), (1.0, 1.0, 0.5), (5.0, 5.0, 1e-3)])
-def test_mixed_noises_of_one_event_are_bounded_like_one(weights: tuple[float, ...]) -> None:
+def test_mixed_noises_of_one_event_are_bounded_like_one(weights: tuple[float, ...]):
     """Against the other quantile: equal scales are spread apart by 0.5 % each, which adds no more than 2 %."""
     event = DiscreteLaplace(Fraction(1, 5000), (1,))
     alone = quantile(event, weights, 0.95)
@@ -102,14 +100,14 @@ def test_mixed_noises_of_one_event_are_bounded_like_one(weights: tuple[float, ..
     assert alone * (1 - 1e-3) - 2 * sum(weights) <= mixed <= alone * 1.02 + 2 * sum(weights)
 
 
-def test_mixed_noises_are_one_family() -> None:
+def test_mixed_noises_are_one_family():
     laplace, gaussian = event_of("laplace", Fraction(1), 5), event_of("gaussian", Fraction(1), 5)
     for terms in ([], [(1.0, laplace)] * 5, [(1.0, laplace), (1.0, gaussian)], [(0.0, laplace)]):
         with pytest.raises(ValueError, match="one family"):
             mixed_quantile(terms, 0.95)
 
 
-def test_noise_that_is_almost_never_there_leaves_ratios_as_they_are() -> None:
+def test_noise_that_is_almost_never_there_leaves_ratios_as_they_are():
     """At an epsilon of a million the variance is 0 in doubles."""
     event = DiscreteLaplace(Fraction(10**6), (1,))
     sums = NoisySums(np.array([3]), np.array([1]), Fraction(0), Fraction(1), 1, event)

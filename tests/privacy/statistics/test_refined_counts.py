@@ -1,7 +1,5 @@
 """Refined counts of statistics: a total by precision, counts that keep it, and other methods refused."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np
@@ -23,7 +21,7 @@ def counts(values: list[float], variance: float = 1.0, weight: ValueLattice | No
     return NoisyCounts(array, variance, np.isnan(array), weight)
 
 
-def test_the_total_is_the_average_of_the_sums_by_their_precision() -> None:
+def test_the_total_is_the_average_of_the_sums_by_their_precision():
     """Excluded cells enter neither the sum nor the variance; a sum below 0 is none."""
     first, second = counts([60.0, 40.0, np.nan]), counts([130.0, 2.0, 1.0, 1.0], variance=3.0)
     assert common_total([first]) == 100
@@ -33,7 +31,7 @@ def test_the_total_is_the_average_of_the_sums_by_their_precision() -> None:
 
 
 @pytest.mark.stat
-def test_the_common_total_errs_less_than_any_table() -> None:
+def test_the_common_total_errs_less_than_any_table():
     """stat: n = 4,000 releases of two tables. 0.5 is 13 deviations of the mean, 15 % are 6.7 of the variance: 1e-10.
     The variance of the average is 1 / (1/8 + 1/20) = 5.7, and of the better table 8. A weighting by the variances,
     which is wrong, gives 10.9, and would be found out."""
@@ -46,7 +44,7 @@ def test_the_common_total_errs_less_than_any_table() -> None:
     assert np.var(found) == pytest.approx(1 / (1 / 8 + 1 / 20), rel=0.15)
 
 
-def test_refined_counts_are_whole_keep_the_total_and_have_no_negative_cell() -> None:
+def test_refined_counts_are_whole_keep_the_total_and_have_no_negative_cell():
     tables = {
         "a": counts([60.3, -7.0, 0.4, 50.1]),
         "b": counts([30.0, 80.0]),
@@ -63,7 +61,7 @@ def test_refined_counts_are_whole_keep_the_total_and_have_no_negative_cell() -> 
     assert (known["a"].sum(), known["b"].sum(), known["w"].sum()) == (105, 105, 10)
 
 
-def test_excluded_cells_stay_empty_and_other_methods_are_refused() -> None:
+def test_excluded_cells_stay_empty_and_other_methods_are_refused():
     refined = refine_counts({"a": counts([9.0, np.nan, 1.0])}, SIMPLEX, public_total=None)
     assert refined["a"].tolist() == [9, 0, 1]
     with pytest.raises(ValueError, match="not refined by empirical_bayes"):
@@ -72,7 +70,7 @@ def test_excluded_cells_stay_empty_and_other_methods_are_refused() -> None:
 
 @pytest.mark.parametrize("terms", [SIMPLEX, SPARSER], ids=["simplex", "negative_l2"])
 @pytest.mark.parametrize("size", [1e9, 1e12, 1e13, 1e15, 8e15, 1e16, 1e18])
-def test_counts_of_any_size_keep_the_total_of_their_weight(size: float, terms: Refine) -> None:
+def test_counts_of_any_size_keep_the_total_of_their_weight(size: float, terms: Refine):
     """Sums are taken in whole steps: doubles of 53 bits hold each refined count exactly."""
     step = ValueLattice("w", Decimal(0), Decimal(9), Decimal(1), False)
     tables = {
@@ -87,17 +85,17 @@ def test_counts_of_any_size_keep_the_total_of_their_weight(size: float, terms: R
     assert taken[0] == pytest.approx(taken[1], rel=1e-9, abs=2.0**-50 * size + 2) or terms is SPARSER
 
 
-def test_a_public_total_is_kept_below_huge_noise() -> None:
+def test_a_public_total_is_kept_below_huge_noise():
     """The noisy counts have coarser grains then, and the total is still exact."""
     refined = refine_counts({"a": counts([5e15, 3.0, -7e15])}, SIMPLEX, public_total=1001)
     assert refined["a"].tolist() == [1001, 0, 0]
 
 
-def test_tables_whose_noise_has_no_variance_in_doubles_have_a_total() -> None:
+def test_tables_whose_noise_has_no_variance_in_doubles_have_a_total():
     assert common_total([counts([3.0, 4.0], 0.0), counts([9.0], 0.0)]) == 8
 
 
-def test_small_counts_have_the_grain_of_a_1024th() -> None:
+def test_small_counts_have_the_grain_of_a_1024th():
     """A second derivation: the projection of the noisy counts times 1024, up to 2^50 rows."""
     values = np.array([2.0**49, 2.0**48 + 0.125, 77.3, -3.0])
     grains = np.rint(values * 1024).astype(np.int64)

@@ -1,7 +1,5 @@
 """Shares of a charge over draws of statistics: the closed form against a minimiser, and against foretold errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -107,7 +105,7 @@ def by_hand(noise: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_no_minimiser_finds_shares_of_less_error(mechanism: str) -> None:
+def test_no_minimiser_finds_shares_of_less_error(mechanism: str):
     """A general minimiser over the simplex of errors written out by hand; none is better by more than 1e-6."""
     product = product_of(mechanism, tables=TABLES[:-1])
     factors, power = by_hand(mechanism), 2 if mechanism == "laplace" else 1
@@ -136,7 +134,7 @@ def test_no_minimiser_finds_shares_of_less_error(mechanism: str) -> None:
     assert squared_error(by_weight, CONTRACT) == pytest.approx(worse, rel=1e-9)
 
 
-def test_no_shares_near_by_have_shorter_intervals() -> None:
+def test_no_shares_near_by_have_shorter_intervals():
     """The half widths that a plan foretells, squared, at 40 other splits; by weight it is 30 % more at once. With
     Gaussian noise a half width is in proportion to the deviation, whatever the statistic."""
     product = product_of("gaussian")
@@ -153,7 +151,7 @@ def test_no_shares_near_by_have_shorter_intervals() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_what_a_draw_gives_away_counts_in_its_share(mechanism: str) -> None:
+def test_what_a_draw_gives_away_counts_in_its_share(mechanism: str):
     """A histogram of magnitudes, and chosen quantiles: the tree that is left bears the stated error."""
     tables: list[dict[str, Any]] = [
         {"by": ["sex"], "of": [{"sum": "pay", "clip": {"private": True, "share": "0.5"}}]},
@@ -181,7 +179,7 @@ def test_what_a_draw_gives_away_counts_in_its_share(mechanism: str) -> None:
     assert float(clip.share) == pytest.approx(0.5 * shares["table:sex/pay"])
 
 
-def test_a_selection_of_keys_keeps_what_it_has_by_weight() -> None:
+def test_a_selection_of_keys_keeps_what_it_has_by_weight():
     """What it errs by is no squared error; the rest is shared as if it were all."""
     contract = contract_of(*CONTRACT.columns, column("text", "string", "job", max_bytes=20))
     tables: list[dict[str, Any]] = [
@@ -196,7 +194,7 @@ def test_a_selection_of_keys_keeps_what_it_has_by_weight() -> None:
     assert [(each.key, each.share) for each in plan.selections] == [("table:job/keys", Fraction(1, 4))]
 
 
-def test_a_product_without_a_split_is_written_as_before() -> None:
+def test_a_product_without_a_split_is_written_as_before():
     """What was published before there was one has the same digests."""
     assert "split" not in product_of("laplace", "by_weight").model_dump(mode="json")
     assert product_of("laplace").model_dump(mode="json")["split"] == "optimal"

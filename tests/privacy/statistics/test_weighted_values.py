@@ -1,7 +1,5 @@
 """Weighted statistics, effective sample sizes, units and distinct values: what they are, how intervals cover."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -58,7 +56,7 @@ def published(of: list[Any], step: str | None, noise: type[CountNoise] = Discret
 
 
 @pytest.mark.parametrize("noise", [DiscreteLaplace, DiscreteGaussian])
-def test_weights_in_steps_of_one_change_no_bit(noise: type[CountNoise]) -> None:
+def test_weights_in_steps_of_one_change_no_bit(noise: type[CountNoise]):
     """Every estimate and every end is that of rows that count once, by the same noisy numbers and noise."""
     plain, one = published(ALL, None, noise), published(ALL, "1", noise)
     assert list(plain) == list(one)
@@ -67,7 +65,7 @@ def test_weights_in_steps_of_one_change_no_bit(noise: type[CountNoise]) -> None:
     assert one["count"].dtype == np.float64
 
 
-def test_counts_and_sums_are_times_the_step_and_nothing_else_is() -> None:
+def test_counts_and_sums_are_times_the_step_and_nothing_else_is():
     """Steps of 2.5: counts and sums 2.5 times as large; means, ratios, quantiles and marks the same."""
     one, coarse = published(ALL, "1"), published(ALL, "2.5")
     for name, array in one.items():
@@ -76,7 +74,7 @@ def test_counts_and_sums_are_times_the_step_and_nothing_else_is() -> None:
 
 
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1)), GaussianNoise(Fraction(1, 2))])
-def test_counts_alone_are_the_noisy_numbers_in_steps(noise: LaplaceNoise | GaussianNoise) -> None:
+def test_counts_alone_are_the_noisy_numbers_in_steps(noise: LaplaceNoise | GaussianNoise):
     """Not below 0; the interval is the noise's half width, and what cannot be told from 0 is marked."""
     weight = ValueLattice("people", Decimal(0), Decimal(20), Decimal("0.25"), counts_missing=True)
     addends = WeightedCount(weight)
@@ -98,9 +96,7 @@ def test_counts_alone_are_the_noisy_numbers_in_steps(noise: LaplaceNoise | Gauss
 
 @pytest.mark.stat
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1)), GaussianNoise(Fraction(1, 2))])
-def test_intervals_hold_over_releases_and_would_not_without_the_weight_s_noise(
-    noise: LaplaceNoise | GaussianNoise,
-) -> None:
+def test_intervals_hold_over_releases_and_would_not_without_the_weight_s_noise(noise: LaplaceNoise | GaussianNoise):
     """n = 4,000 releases of one cell: 95 % falls below 92.5 % with probability below 1e-11. Halved intervals do."""
     random = np.random.default_rng(5)
     lattice = weighed(PAY, "0.5")
@@ -146,7 +142,7 @@ def samples(largest: int) -> list[NDArray[np.int64]]:
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1)), GaussianNoise(Fraction(1, 2))])
 def test_intervals_hold_in_every_size_and_would_not_with_a_fifth_of_the_noise_stated(
     noise: LaplaceNoise | GaussianNoise, largest: int
-) -> None:
+):
     """stat: n = 2,000 releases of seven cells, exact binomial, false alarm 1e-10 each: below 1e-8 in all. The noise
     of one cell, five times as large as stated, must fail in some cell."""
     event = event_of(largest, noise)
@@ -165,7 +161,7 @@ def test_intervals_hold_in_every_size_and_would_not_with_a_fifth_of_the_noise_st
     assert any(wrong)
 
 
-def test_without_noise_the_size_is_that_of_the_rows() -> None:
+def test_without_noise_the_size_is_that_of_the_rows():
     """Equal weights: as many as there are rows; a weight of 9 and nine of 1: 324 / 90."""
     event = DiscreteLaplace(Fraction(100), (100,))
     weights = [np.full(7, 5), np.array([9, *[1] * 9]), np.zeros(4, dtype=np.int64)]
@@ -182,7 +178,7 @@ def _pairs(weights: list[NDArray[np.int64]]) -> tuple[list[tuple[NDArray[np.int6
 @pytest.mark.long
 @given(st.lists(st.tuples(*[st.integers(-(2**40), 2**60)] * 2), min_size=1, max_size=9), st.sampled_from([1, 2, 400]))
 @settings(max_examples=100, deadline=None)
-def test_any_noisy_sums_give_finite_numbers_in_their_intervals(pairs: list[tuple[int, int]], largest: int) -> None:
+def test_any_noisy_sums_give_finite_numbers_in_their_intervals(pairs: list[tuple[int, int]], largest: int):
     squares, rest = np.array(pairs, dtype=np.int64).T
     event = event_of(largest, LaplaceNoise(Fraction(1, 10)))
     found = estimate_effective_sizes(squares, rest, width=largest, event=event, confidence=0.95)
@@ -190,7 +186,7 @@ def test_any_noisy_sums_give_finite_numbers_in_their_intervals(pairs: list[tuple
     assert np.all((found.lower >= 0) & (found.lower <= found.values) & (found.values <= found.upper))
 
 
-def test_sums_that_fit_no_table_are_refused() -> None:
+def test_sums_that_fit_no_table_are_refused():
     event, one = event_of(4, LaplaceNoise(Fraction(1))), np.array([1])
     for squares, rest, width in ((one, one, 0), (one.astype(np.float64), one, 4), (one, np.array([1, 2]), 4)):
         with pytest.raises(ValueError, match="int64 of one shape"):
@@ -218,7 +214,7 @@ def distinct_published(counted: DistinctCount, noise: Noise, rows: int, *, scale
 @pytest.mark.stat
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(1, 2)), GaussianNoise(Fraction(1, 50))])
 @pytest.mark.parametrize("counted", [DistinctCount(None, None, True), DistinctCount("age", 100, True)])
-def test_intervals_hold_in_every_size(noise: Noise, counted: DistinctCount) -> None:
+def test_intervals_hold_in_every_size(noise: Noise, counted: DistinctCount):
     """stat: 2,000 releases of six sizes, each against 95 %: false alarm 1e-9 a size. Half the noise is not stated."""
     few = int(binom.ppf(COVER_ALARM, RELEASES, 0.95))
     held = {}
@@ -232,7 +228,7 @@ def test_intervals_hold_in_every_size(noise: Noise, counted: DistinctCount) -> N
     assert (held[2][2:4] < few).all()  # sizes away from both ends
 
 
-def test_cells_that_hold_nobody_have_no_values() -> None:
+def test_cells_that_hold_nobody_have_no_values():
     table = StatisticsTable.model_validate({"by": ["ward"], "of": ["units", {"distinct": "age"}]})
     drawn = {}
     for counted in (DistinctCount(None, None, True), DistinctCount("age", 100, True)):

@@ -1,7 +1,5 @@
 """The plan of a tables release and the split of its charge: the closed form against an optimum; never above it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -50,7 +48,7 @@ def spec(folder: Path, *, epsilon: str = "1", delta: str = "1e-9", **product: ob
     return load_spec(path)
 
 
-def test_a_laplace_plan_costs_exactly_the_charge_and_is_pure(tmp_path: Path) -> None:
+def test_a_laplace_plan_costs_exactly_the_charge_and_is_pure(tmp_path: Path):
     plan = plan_tables(spec(tmp_path), CONTRACT)
     assert (plan.epsilon, plan.delta) == (PICO, 0)
     assert [draw.key for draw in plan.draws] == ["table:sex", "table:education_x_income"]
@@ -61,7 +59,7 @@ def test_a_laplace_plan_costs_exactly_the_charge_and_is_pure(tmp_path: Path) -> 
 @given(epsilon=st.integers(1, 10**7), weights=st.lists(st.integers(1, 50), min_size=1, max_size=3))
 def test_no_split_ever_costs_more_than_the_charge(
     tmp_path_factory: pytest.TempPathFactory, epsilon: int, weights: list[int]
-) -> None:
+):
     names = ["sex", "income", "race"]
     tables = [{"columns": [name], "weight": str(weight)} for name, weight in zip(names, weights, strict=False)]
     written = f"{epsilon / 10**6:.6f}"
@@ -69,7 +67,7 @@ def test_no_split_ever_costs_more_than_the_charge(
     assert PureCalculus().cost(plan.events) == plan.epsilon <= Fraction(written) * PICO
 
 
-def test_a_table_of_twice_the_weight_gets_twice_the_budget(tmp_path: Path) -> None:
+def test_a_table_of_twice_the_weight_gets_twice_the_budget(tmp_path: Path):
     tables = [{"columns": ["sex"], "weight": 2}, {"columns": ["race"], "weight": 1}]
     first, second = plan_tables(spec(tmp_path, tables=tables), CONTRACT).draws
     assert isinstance(first.event, DiscreteLaplace)
@@ -79,7 +77,7 @@ def test_a_table_of_twice_the_weight_gets_twice_the_budget(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("method", ["none", "simplex", "empirical_bayes", "auto"])
-def test_no_total_is_measured_where_tables_have_sums_of_their_own(tmp_path: Path, method: str) -> None:
+def test_no_total_is_measured_where_tables_have_sums_of_their_own(tmp_path: Path, method: str):
     """The whole charge goes to the tables; only a sparse table, which has no sum, gets a total, and a twentieth."""
     plan = plan_tables(spec(tmp_path, refine={"method": method}), CONTRACT)
     assert [draw.key for draw in plan.draws] == ["table:sex", "table:education_x_income"]
@@ -92,7 +90,7 @@ def test_no_total_is_measured_where_tables_have_sums_of_their_own(tmp_path: Path
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
-def test_a_gaussian_plan_fits_an_account_of_the_same_epsilon_and_delta(tmp_path: Path, epsilon: str) -> None:
+def test_a_gaussian_plan_fits_an_account_of_the_same_epsilon_and_delta(tmp_path: Path, epsilon: str):
     plan = plan_tables(spec(tmp_path, epsilon=epsilon, mechanism="gaussian"), CONTRACT)
     assert plan.delta == ATTO // 10**9
     assert plan.epsilon <= Fraction(epsilon) * PICO
@@ -102,7 +100,7 @@ def test_a_gaussian_plan_fits_an_account_of_the_same_epsilon_and_delta(tmp_path:
     assert calculus.cost(plan.events) <= calculus.cap(int(Fraction(epsilon) * PICO), plan.delta)
 
 
-def test_the_adjacency_of_the_contract_sets_the_scale(tmp_path: Path) -> None:
+def test_the_adjacency_of_the_contract_sets_the_scale(tmp_path: Path):
     """replace_one: L1 sensitivity 2, so half the inverse scale for the same ε."""
     replaced: Contract = CONTRACT.model_copy(update={"adjacency": "replace_one"})
     made = spec(tmp_path)
@@ -113,7 +111,7 @@ def test_the_adjacency_of_the_contract_sets_the_scale(tmp_path: Path) -> None:
     assert exchanged.moves == (1, 1)
 
 
-def test_the_noise_of_a_table_by_its_columns_is_that_of_its_cells(tmp_path: Path) -> None:
+def test_the_noise_of_a_table_by_its_columns_is_that_of_its_cells(tmp_path: Path):
     """The operator of that noise, applied to one cell, gives the covariance of that cell with every cell."""
     tables = [["sex", "race"], ["sex", "income"], ["race"]]
     product = {"mechanism": "gaussian", "split": "residuals", "tables": tables}
@@ -143,7 +141,7 @@ def loss(shares: np.ndarray, noise: NoiseKind, weights: tuple[Fraction, ...], ce
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_the_closed_form_is_the_numerical_optimum(noise: NoiseKind) -> None:
+def test_the_closed_form_is_the_numerical_optimum(noise: NoiseKind):
     """A general minimiser over the simplex, from several starts, finds the same shares and no smaller loss."""
     closed = np.array(optimal_shares(WEIGHTS, CELLS, noise), float)
     least = loss(closed, noise, WEIGHTS, CELLS)
@@ -162,7 +160,7 @@ def test_the_closed_form_is_the_numerical_optimum(noise: NoiseKind) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["laplace", "gaussian"])
-def test_the_optimum_of_the_other_noise_is_no_optimum(wrong: NoiseKind) -> None:
+def test_the_optimum_of_the_other_noise_is_no_optimum(wrong: NoiseKind):
     """What the first test would say of the wrong root."""
     right: NoiseKind = "gaussian" if wrong == "laplace" else "laplace"
     shares = np.array(optimal_shares(WEIGHTS, CELLS, wrong), float)
@@ -175,7 +173,7 @@ def test_the_optimum_of_the_other_noise_is_no_optimum(wrong: NoiseKind) -> None:
     st.lists(st.tuples(st.fractions(Fraction(1, 10**6), 10**6), st.integers(1, 2**24)), min_size=1, max_size=40),
     st.sampled_from(["laplace", "gaussian"]),
 )
-def test_shares_add_up_to_one_and_grow_with_importance(tables: list[tuple[Fraction, int]], noise: NoiseKind) -> None:
+def test_shares_add_up_to_one_and_grow_with_importance(tables: list[tuple[Fraction, int]], noise: NoiseKind):
     weights, cells = zip(*tables, strict=True)
     shares = optimal_shares(weights, cells, noise)
     assert sum(shares) == 1
@@ -185,12 +183,12 @@ def test_shares_add_up_to_one_and_grow_with_importance(tables: list[tuple[Fracti
 
 
 @pytest.mark.parametrize(("weights", "cells"), [((), ()), ((Fraction(0),), (1,)), ((Fraction(1),), (0,))])
-def test_weights_and_cells_out_of_range_are_refused(weights: tuple[Fraction, ...], cells: tuple[int, ...]) -> None:
+def test_weights_and_cells_out_of_range_are_refused(weights: tuple[Fraction, ...], cells: tuple[int, ...]):
     with pytest.raises(ValueError, match="above 0"):
         optimal_shares(weights, cells, "laplace")
 
 
-def test_by_weight_reads_no_cells() -> None:
+def test_by_weight_reads_no_cells():
     assert shares_by_weight((Fraction(3), Fraction(1))) == (Fraction(3, 4), Fraction(1, 4))
 
 
@@ -204,7 +202,7 @@ def error(made: TablesPlan) -> float:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_an_optimal_plan_errs_less_and_costs_no_more(tmp_path: Path, mechanism: str) -> None:
+def test_an_optimal_plan_errs_less_and_costs_no_more(tmp_path: Path, mechanism: str):
     """All 105 two-way tables of the example, of 4 to 1,600 cells."""
     even = plan(tmp_path, tables="all 2-way", mechanism=mechanism)
     best = plan(tmp_path, tables="all 2-way", mechanism=mechanism, split="optimal")
@@ -220,13 +218,13 @@ def test_an_optimal_plan_errs_less_and_costs_no_more(tmp_path: Path, mechanism: 
 @given(weights=st.lists(st.decimals("0.000001", "1000000", places=6), min_size=3, max_size=3))
 def test_no_optimal_split_ever_costs_more_than_the_charge(
     tmp_path_factory: pytest.TempPathFactory, weights: list[object]
-) -> None:
+):
     tables = [{"columns": [n], "weight": str(w)} for n, w in zip(["sex", "income", "race"], weights, strict=True)]
     made = plan(tmp_path_factory.mktemp("spec"), tables=tables, split="optimal")
     assert PureCalculus().cost(made.events) == made.epsilon <= PICO
 
 
-def test_auto_takes_the_noise_with_the_less_expected_error(tmp_path: Path) -> None:
+def test_auto_takes_the_noise_with_the_less_expected_error(tmp_path: Path):
     """Few tables at a small delta: Laplace. Many: Gaussian, whose error grows with the root of their number."""
     few = plan(tmp_path, mechanism="auto", tables=[["sex"]])
     many = plan(tmp_path, mechanism="auto", tables="all 2-way")
@@ -241,13 +239,13 @@ def test_auto_takes_the_noise_with_the_less_expected_error(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("terms", [{"delta": "0"}, {"epsilon": "0.000000000001"}])
-def test_auto_is_laplace_where_gaussian_noise_cannot_be_paid(tmp_path: Path, terms: dict[str, str]) -> None:
+def test_auto_is_laplace_where_gaussian_noise_cannot_be_paid(tmp_path: Path, terms: dict[str, str]):
     """Without a delta, and where no rho fits."""
     made = plan(tmp_path, mechanism="auto", tables=[["sex"]], refine={"method": "none"}, **terms)
     assert set(made.expected_rmse) == {"laplace"}
     assert all(isinstance(event, DiscreteLaplace) for event in made.events)
 
 
-def test_auto_is_laplace_on_a_pure_account(tmp_path: Path) -> None:
+def test_auto_is_laplace_on_a_pure_account(tmp_path: Path):
     made = plan_tables(spec(tmp_path, mechanism="auto", tables="all 2-way"), CONTRACT, pure_account=True)
     assert (made.mechanism, made.delta, set(made.expected_rmse)) == ("laplace", 0, {"laplace"})

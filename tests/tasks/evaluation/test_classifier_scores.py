@@ -1,7 +1,5 @@
 """Private scores of a released model on the rows: what is computed, what is refused; nothing shows unasked."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
@@ -26,7 +24,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Version]:
     return folder, publish_version(learning_first(), folder)
 
 
-def test_a_model_s_scores_are_those_of_its_answers_on_the_rows(place: tuple[Path, Version]) -> None:
+def test_a_model_s_scores_are_those_of_its_answers_on_the_rows(place: tuple[Path, Version]):
     """Counted again from the codes; and nothing of it is shown or leaves the process."""
     folder, version = place
     record, meaning = published_classifier_record(version.folder)
@@ -50,7 +48,7 @@ def test_a_model_s_scores_are_those_of_its_answers_on_the_rows(place: tuple[Path
 
 def test_a_version_of_a_model_has_no_rows_and_weights_out_of_range_are_refused(
     place: tuple[Path, Version], tmp_path: Path
-) -> None:
+):
     version = place[1].copy(tmp_path / "v")
     assert kind_of(version.folder) == "classifier"
     with pytest.raises(SpecRefused, match="a release of kind synthetic"):
@@ -64,7 +62,7 @@ def test_a_version_of_a_model_has_no_rows_and_weights_out_of_range_are_refused(
         published_classifier(version.folder, record, meaning)
 
 
-def test_members_are_told_where_a_model_knows_its_rows_by_heart() -> None:
+def test_members_are_told_where_a_model_knows_its_rows_by_heart():
     sure, unsure = np.tile([0.01, 0.99], (50, 1)), np.tile([0.4, 0.6], (50, 1))
     labels = np.ones(50, dtype=np.int64)
     found = model_scores(sure, labels, column="ward", cells=("a", "b"), others=(unsure, labels))

@@ -1,7 +1,5 @@
 """Train on made-up rows, test on real ones: every learner learns what is there, and equal rows count as often."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -28,7 +26,7 @@ def made(number: int, seed: int, *, flipped: float) -> EncodedRows:
     return EncodedRows(COLUMNS, SHAPE, np.stack([a, b, (a >= 2) ^ wrong], axis=1).astype(np.int64))
 
 
-def test_every_learner_finds_the_rule_and_is_tested_on_the_real_rows() -> None:
+def test_every_learner_finds_the_rule_and_is_tested_on_the_real_rows():
     """Learned from rows of which a tenth is wrong, tested on rows of which a fifth is: 0.8."""
     real = made(1000, 2, flipped=0.2)
     share = float(np.mean((real.codes[:, 0] >= 2) == real.codes[:, 2]))
@@ -36,7 +34,7 @@ def test_every_learner_finds_the_rule_and_is_tested_on_the_real_rows() -> None:
     assert reached == {name: pytest.approx(share) for name in LEARNERS}
 
 
-def test_rows_without_a_rule_teach_nothing() -> None:
+def test_rows_without_a_rule_teach_nothing():
     """The wrong case: targets that are turned round give the opposite."""
     real = made(1000, 2, flipped=0.2)
     reached = accuracies(made(2000, 1, flipped=0.9), real, target="y")
@@ -44,7 +42,7 @@ def test_rows_without_a_rule_teach_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_weights_stand_for_equal_rows(name: str) -> None:
+def test_weights_stand_for_equal_rows(name: str):
     """A learner that is given every row with weight 1 predicts the same."""
     train, test = made(300, 3, flipped=0.3), made(200, 4, flipped=0.3)
     encoded = [
@@ -55,20 +53,20 @@ def test_weights_stand_for_equal_rows(name: str) -> None:
     assert accuracies(train, test, target="y")[name] == pytest.approx(expected)
 
 
-def test_a_target_that_never_varies_is_predicted_without_learning() -> None:
+def test_a_target_that_never_varies_is_predicted_without_learning():
     train = EncodedRows(COLUMNS, SHAPE, np.array([[0, 0, 1], [3, 2, 1]]))
     test = EncodedRows(COLUMNS, SHAPE, np.array([[0, 0, 1], [3, 2, 0], [1, 1, 0], [1, 0, 0]]))
     assert set(accuracies(train, test, target="y").values()) == {0.25}
 
 
-def test_a_target_of_more_than_two_values_some_of_which_were_never_made() -> None:
+def test_a_target_of_more_than_two_values_some_of_which_were_never_made():
     """Codes 0 and 2 of three: xgboost wants consecutive ones."""
     codes = np.array([[a, b, 2 * (a >= 2)] for a in range(4) for b in range(3)] * 20)
     rows = EncodedRows(COLUMNS, (4, 3, 3), codes)
     assert set(accuracies(rows, rows, target="y").values()) == {1.0}
 
 
-def test_what_cannot_be_learned_is_refused() -> None:
+def test_what_cannot_be_learned_is_refused():
     rows = made(10, 1, flipped=0)
     with pytest.raises(ValueError, match="target must be one of"):
         accuracies(rows, rows, target="z")
@@ -78,7 +76,7 @@ def test_what_cannot_be_learned_is_refused() -> None:
         accuracies(EncodedRows(COLUMNS, (5, 3, 2), rows.codes), rows, target="y")
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "sklearn.tree", None)
     with pytest.raises(EvaluationExtraMissing, match=r"scikit-learn.*sudare\[evaluate\]"):
         decision_tree()

@@ -1,7 +1,5 @@
 """What may not be declared public: whatever the ledger has bound to people, under whichever name it knows it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable
@@ -35,23 +33,23 @@ def _ask(place: Periodic, written: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["visits.csv", "divided/2024/a.parquet", "whole/a.csv", "whole/b/../c.csv"])
-def test_a_source_that_is_bound_is_not_public(place: Periodic, written: str) -> None:
+def test_a_source_that_is_bound_is_not_public(place: Periodic, written: str):
     """Nor is one that is bound by a column of days, nor a file of a folder that is."""
     with pytest.raises(Refused, match="a source that the ledger has bound to people"):
         _ask(place, written)
 
 
-def test_a_file_that_holds_a_bound_table_is_not_public(place: Periodic) -> None:
+def test_a_file_that_holds_a_bound_table_is_not_public(place: Periodic):
     with pytest.raises(Refused, match="a source that the ledger has bound to people"):
         refuse_confidential(str((place.folder / "clinic.duckdb").resolve()), [_bound(place, "clinic.duckdb")])
 
 
 @pytest.mark.parametrize("written", ["visits.csv.zst", "divided.parquet", "wholesale/a.csv", "other.csv"])
-def test_other_files_may_be_declared_public(place: Periodic, written: str) -> None:
+def test_other_files_may_be_declared_public(place: Periodic, written: str):
     _ask(place, written)
 
 
-def test_a_copy_of_a_bound_file_is_not_public_under_another_name(place: Periodic) -> None:
+def test_a_copy_of_a_bound_file_is_not_public_under_another_name(place: Periodic):
     """Before any release too; one more byte is another file, of which nothing is known."""
     copy = place.folder / "copy.csv"
     copy.write_bytes((place.folder / "visits.csv").read_bytes())
@@ -63,9 +61,7 @@ def test_a_copy_of_a_bound_file_is_not_public_under_another_name(place: Periodic
 
 
 @pytest.mark.parametrize("made", [shutil.copyfile, os.link])
-def test_a_copy_of_a_file_in_a_bound_folder_is_not_public(
-    place: Periodic, made: Callable[[Path, Path], object]
-) -> None:
+def test_a_copy_of_a_file_in_a_bound_folder_is_not_public(place: Periodic, made: Callable[[Path, Path], object]):
     copy, bound = place.folder / "copy-of-one.csv", place.folder / "whole" / "a.csv"
     bound.parent.mkdir(exist_ok=True)
     bound.write_text("of,people\n1,2\n")
@@ -77,7 +73,7 @@ def test_a_copy_of_a_file_in_a_bound_folder_is_not_public(
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_a_file_of_a_bound_lake_is_not_public(kind: str) -> None:
+def test_a_file_of_a_bound_lake_is_not_public(kind: str):
     with pytest.raises(Refused, match="a source that the ledger has bound to people"):
         refuse_confidential("/lake/people/part-0.parquet", [f"{kind}:///lake/people"])
     refuse_confidential("/lake/others/part-0.parquet", [f"{kind}:///lake/people"])

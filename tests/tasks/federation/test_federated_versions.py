@@ -1,7 +1,5 @@
 """What a federation publishes: an ordinary version, that verify checks whole, whose record says how it was made."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -66,13 +64,12 @@ def copied(kept: Kept, tmp_path: Path) -> Callable[[str], Version]:
 
 
 def found(version: Version) -> set[str]:
-    """The fields and files that are found wrong."""
     return {each for finding in version.verify().findings for each in (finding.field, finding.where)}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -> None:
+def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str):
     """All rules hold, words and pages byte by byte; data files are those that are known before."""
     run = kept(kind)
     report = verify(run.folder, public_key=run.version.key)
@@ -91,7 +88,7 @@ def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str) -
 
 @pytest.mark.long
 @pytest.mark.long
-def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kept) -> None:
+def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kept):
     """On the page in English too; an attempt that was lost is counted, and a site that missed a round is named."""
     run = kept("tables")
     assert (run.outcome.lost, run.outcome.left_out) == (1, {"east": 1})
@@ -116,7 +113,7 @@ def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kep
     assert abs(sum(float(line.split(",")[1]) for line in missed) - 400) < 12 * (deviation * 3 * 10) ** 0.5
 
 
-def test_rounds_without_a_site_are_written_as_ranges() -> None:
+def test_rounds_without_a_site_are_written_as_ranges():
     assert ranges([2, 3, 7, 9, 10, 11]) == "2-3, 7, 9-11"
     assert ranges([]) == ""
 
@@ -165,7 +162,7 @@ def put(*path: Any) -> Callable[[Json], None]:
 )
 def test_a_record_that_says_something_else_is_found(
     copied: Callable[[str], Version], change: Callable[[Json], object], field: str
-) -> None:
+):
     """Signed again by the coordinator, journal and all."""
     version = copied("tables")
     forge(version, record=change)
@@ -175,7 +172,7 @@ def test_a_record_that_says_something_else_is_found(
 
 @pytest.mark.parametrize("part", ["spec", "plan", "rounds", "record_epsilon", "notes", "kind"])
 @pytest.mark.parametrize("value", [None, 5, [[]], {"x": {}}])
-def test_parts_of_another_form_are_findings(copied: Callable[[str], Version], part: str, value: object) -> None:
+def test_parts_of_another_form_are_findings(copied: Callable[[str], Version], part: str, value: object):
     version = copied("tables")
     if load(version.folder / "record.json")["replay"]["execution"][part] == value:
         return
@@ -183,7 +180,7 @@ def test_parts_of_another_form_are_findings(copied: Callable[[str], Version], pa
     assert found(version)
 
 
-def test_more_draws_than_the_reserve_pays_for_and_other_events_are_found(copied: Callable[[str], Version]) -> None:
+def test_more_draws_than_the_reserve_pays_for_and_other_events_are_found(copied: Callable[[str], Version]):
     """One lost attempt is told again as three, of a reserve of two; and a cheaper event stands for a round's."""
 
     def lost(entries: list[Json]) -> None:
@@ -205,7 +202,6 @@ def test_more_draws_than_the_reserve_pays_for_and_other_events_are_found(copied:
 
 
 def restated(record: Json, version: Version, change: Callable[[list[Json]], None]) -> None:
-    """State the draws of a record as a changed journal has them."""
     entries = [proven["entry"] for proven in load(version.folder / "PROOF.json")["entries"]]
     change(entries)
     drawn_ = [each["body"] for each in entries if each["kind"] == "noise_drawn"]
@@ -250,7 +246,7 @@ def with_sums(version: Version, key: str, steps: np.ndarray[Any, Any], *, entere
         ("rows of p3gm", "model/arrays.parquet"),
     ],
 )
-def test_made_up_sums_lead_elsewhere(copied: Callable[[str], Version], kind: str, name: str) -> None:
+def test_made_up_sums_lead_elsewhere(copied: Callable[[str], Version], kind: str, name: str):
     """Sums that were not entered are found; sums that were lead to other tables, another model, other weights."""
     version = copied(kind)
     sums, _ = sums_of(version)
@@ -260,7 +256,7 @@ def test_made_up_sums_lead_elsewhere(copied: Callable[[str], Version], kind: str
 
 
 @pytest.mark.long
-def test_other_products_than_the_sums_lead_to_are_found(copied: Callable[[str], Version]) -> None:
+def test_other_products_than_the_sums_lead_to_are_found(copied: Callable[[str], Version]):
     """Weights that are no numbers, a header that says more; other rows; a key more in a model's file."""
     version = copied("model")
     path = version.folder / WEIGHTS
@@ -283,7 +279,7 @@ def test_other_products_than_the_sums_lead_to_are_found(copied: Callable[[str], 
     assert MODEL_VALUES in found(again)
 
 
-def test_files_that_nobody_made_are_found(copied: Callable[[str], Version]) -> None:
+def test_files_that_nobody_made_are_found(copied: Callable[[str], Version]):
     """In the manifest, and beside it."""
     version = copied("tables")
     (version.folder / "data" / "extra.csv").write_text("age,ward\n3,A\n")
@@ -292,7 +288,7 @@ def test_files_that_nobody_made_are_found(copied: Callable[[str], Version]) -> N
     assert "files" in found(version)
 
 
-def test_words_of_other_code_are_not_compared_and_forged_ones_are_found(copied: Callable[[str], Version]) -> None:
+def test_words_of_other_code_are_not_compared_and_forged_ones_are_found(copied: Callable[[str], Version]):
     """Who is trusted is said again from the terms; the record has no place for other words."""
     version = as_forged(copied("tables"))
     assert version.verify().ok
@@ -305,7 +301,7 @@ def test_words_of_other_code_are_not_compared_and_forged_ones_are_found(copied: 
     assert "declarations.fields.execution.trust" in found(again)
 
 
-def test_what_is_released_is_not_made_again(kept: Kept) -> None:
+def test_what_is_released_is_not_made_again(kept: Kept):
     """Nothing is asked of any site, nothing is charged, nothing changes, without Flower."""
     run = kept("tables")
     network = SiteNetwork(run.folder / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)
@@ -321,7 +317,7 @@ def test_what_is_released_is_not_made_again(kept: Kept) -> None:
     ("file", "old", "new"),
     [("federation.yaml", "reserve: 2", "reserve: 3"), ("wards.odcs.yaml", "version: 1.0.0", "version: 1.1.0")],
 )
-def test_another_spec_or_contract_is_another_run(kept: Kept, file: str, old: str, new: str) -> None:
+def test_another_spec_or_contract_is_another_run(kept: Kept, file: str, old: str, new: str):
     """It would be the next version: here it gets as far as Flower, which is missing, and the first stays as it is."""
     run = kept("tables")
     network = SiteNetwork(run.folder / "no-flower", "127.0.0.1", 1, None, joining=1, answering=1, between=0)

@@ -1,7 +1,5 @@
 """Sites that join a federation: with the coordinator's own plan, and credentials that their workspace leads to."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -30,7 +28,7 @@ from tests.worlds.federations import GENERATOR, a_coordinator, a_site, drawn, le
 
 
 @pytest.mark.services
-def test_a_site_that_works_out_another_plan_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_that_works_out_another_plan_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The coordinator's version leaves its sums other headroom, so that the units, and the noise, are others."""
     path, workspace = a_site(tmp_path / "north", "north", federation=GENERATOR)
     spec_path, _ = a_coordinator(tmp_path / "c", federation=GENERATOR)
@@ -76,7 +74,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 @pytest.mark.services
-def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_path: Path) -> None:
+def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_path: Path):
     """In a process of its own, as Prefect reads its settings once; nothing in the environment names the server."""
     path, workspace = a_site(tmp_path / "north", "north")
     elsewhere = "path: postgresql://db.example/wards, table: stays, credentials: store"
@@ -103,7 +101,7 @@ def test_a_site_looks_for_a_block_at_the_server_that_its_workspace_names(tmp_pat
     assert any("/block_documents/name/store" in asked for asked in Refusing.asked)
 
 
-def test_a_site_shows_its_operator_how_its_rows_fit_before_it_pays(tmp_path: Path) -> None:
+def test_a_site_shows_its_operator_how_its_rows_fit_before_it_pays(tmp_path: Path):
     """Counted and written down at the site alone; after a no nothing is charged or entered; who paid is not asked."""
     path, workspace = a_site(tmp_path / "north", "north")
     source = tmp_path / "north" / "stays.csv"
@@ -131,7 +129,7 @@ def test_a_site_shows_its_operator_how_its_rows_fit_before_it_pays(tmp_path: Pat
         assert len(seen) == 2
 
 
-def test_a_site_that_nobody_watches_joins_whatever_its_rows_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_site_that_nobody_watches_joins_whatever_its_rows_are(capsys: pytest.CaptureFixture[str]):
     """To a pipe the same line is said whatever was found; that a site stayed away would be an exact answer."""
     page = Path("misfits.private.html")
     for unfit in (0, 50):
@@ -140,7 +138,7 @@ def test_a_site_that_nobody_watches_joins_whatever_its_rows_are(capsys: pytest.C
         assert capsys.readouterr().err == f"private: how the rows fit the contract stands in {page}\n"
 
 
-def test_a_clock_far_ahead_of_a_journal_is_refused_before_its_party_pays(tmp_path: Path) -> None:
+def test_a_clock_far_ahead_of_a_journal_is_refused_before_its_party_pays(tmp_path: Path):
     """The journals were written today; by the setting that is too long ago, for a site and for the coordinator."""
     path, workspace = a_site(tmp_path / "north", "north")
     spec_path, coordinator = a_coordinator(tmp_path / "c")

@@ -1,7 +1,5 @@
 """Keys of sites: only nodes that hold one are taken, each as the site whose key it holds; the link's other doors."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 import subprocess
@@ -43,7 +41,7 @@ def keyed(tmp_path: Path, federation: str = PLAINLY) -> tuple[dict[str, tuple[Pa
     return sites, federation
 
 
-def test_a_key_is_made_once_is_secret_and_is_the_one_that_the_spec_names(tmp_path: Path) -> None:
+def test_a_key_is_made_once_is_secret_and_is_the_one_that_the_spec_names(tmp_path: Path):
     sites = keyed(tmp_path)[0]
     path, workspace = sites["north"]
     mine, spec = load_site(path)
@@ -71,7 +69,7 @@ def test_a_key_is_made_once_is_secret_and_is_the_one_that_the_spec_names(tmp_pat
         ("", "no key for north"),
     ],
 )
-def test_keys_that_cannot_be_followed_are_refused(tmp_path: Path, given: str, words_of_it: str) -> None:
+def test_keys_that_cannot_be_followed_are_refused(tmp_path: Path, given: str, words_of_it: str):
     sites, federation = keyed(tmp_path)
     keys = load_site(sites["north"][0])[1].site_keys
     other = federation.replace(f"key: {keys['north']}, ", given.format(**keys) + (", " if given else ""))
@@ -81,7 +79,7 @@ def test_keys_that_cannot_be_followed_are_refused(tmp_path: Path, given: str, wo
 
 
 @pytest.mark.services
-def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_path: Path) -> None:
+def test_strangers_are_turned_away_and_a_key_is_good_for_its_own_site_alone(tmp_path: Path):
     """Nodes of north and east hold their keys. One holds none of the federation's; one has south's and says east."""
     environment, port = federation_environment(), port_of_its_own()
     certificates = loopback_certificates(tmp_path)
@@ -138,7 +136,7 @@ def end_of(running: Lasting, *, seconds: float) -> list[str]:
 
 
 @pytest.mark.services
-def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_path: Path) -> None:
+def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_path: Path):
     """127.0.0.2 is another machine here. Of a link without keys, its doors are closed too, but for nodes."""
     port, certificates = port_of_its_own(), loopback_certificates(tmp_path)
     engine = FlowerEngine(federation_environment(), tmp_path / "home")
@@ -151,7 +149,6 @@ def test_runs_are_started_and_stopped_from_the_machine_of_the_link_alone(tmp_pat
 
 
 def asked(port: int, certificates: Certificates, path: str, *, source: str) -> int:
-    """The status of an empty request that comes from an address."""
     context = ssl.create_default_context(cafile=str(certificates.authority))
     line = http.client.HTTPSConnection("127.0.0.1", port, source_address=(source, 0), context=context, timeout=120)
     line.request("POST", path, body=b"", headers={"content-type": "application/protobuf"})
@@ -159,12 +156,12 @@ def asked(port: int, certificates: Certificates, path: str, *, source: str) -> i
 
 
 @pytest.mark.services
-def test_a_node_pushes_answers_of_its_own_alone(tmp_path: Path) -> None:
+def test_a_node_pushes_answers_of_its_own_alone(tmp_path: Path):
     run_in_flower(tmp_path, PUSHING)
 
 
 @pytest.mark.services
-def test_a_name_belongs_to_the_node_with_its_key(tmp_path: Path) -> None:
+def test_a_name_belongs_to_the_node_with_its_key(tmp_path: Path):
     run_in_flower(tmp_path, NAMING, app=True)
 
 

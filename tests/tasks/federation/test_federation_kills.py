@@ -1,7 +1,5 @@
 """A federation over Flower whose parties are killed and come back: Flower goes with them, nothing is paid twice."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys
@@ -27,7 +25,7 @@ THREE = FEDERATION.replace(*TRUSTING).replace("rounds: 1", "rounds: 3").replace(
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> None:
+def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path):
     """By SIGKILL: the site after round 1, the coordinator after round 2, when north and east alone are left.
 
     What Flower ran for them ends by itself. The nodes of the others find the link again. The second coordinator
@@ -72,7 +70,7 @@ def test_a_site_and_the_coordinator_are_killed_and_come_back(tmp_path: Path) -> 
 
 
 @pytest.mark.services
-def test_a_node_is_started_again_when_its_link_is_another_and_not_when_it_was_turned_away(tmp_path: Path) -> None:
+def test_a_node_is_started_again_when_its_link_is_another_and_not_when_it_was_turned_away(tmp_path: Path):
     """Flower ends a node with 0 where the link does not know it any more, and with 1 where it refuses its key."""
     started, codes = [], iter((0, 1))
 
@@ -150,7 +148,6 @@ def command(process: int) -> str:
 
 
 def waited(done: Callable[[], object], *, seconds: float) -> bool:
-    """Wait until something holds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if done():

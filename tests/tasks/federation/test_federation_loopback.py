@@ -1,7 +1,5 @@
 """A federation over Flower's deployment engine on loopback: real processes, secure aggregation, a killed site."""
 
-from __future__ import annotations
-
 import subprocess
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -28,7 +26,7 @@ from tests.worlds.ports import port_of_its_own
 @pytest.mark.long
 def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The node of south is killed when south has made its contribution: it is paid, and is in no sum.
 
     The masks that it had agreed on with the others are taken out of the sum with their shares of its key.
@@ -78,7 +76,7 @@ def test_a_federation_under_secure_aggregation_goes_on_when_a_site_is_killed(
 
 
 @pytest.mark.services
-def test_a_link_takes_no_app_but_its_own(tmp_path: Path) -> None:
+def test_a_link_takes_no_app_but_its_own(tmp_path: Path):
     """An app with one more line is refused by a link that runs, and its messages are ignored by a node."""
     environment, port = federation_environment(), port_of_its_own()
     engine, other = FlowerEngine(environment, tmp_path / "home"), tmp_path / "app"
@@ -125,7 +123,7 @@ except node.RunNotRunningException:
 
 
 @pytest.mark.services
-def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Path) -> None:
+def test_nothing_but_the_protocol_gets_a_contribution_that_it_masks(tmp_path: Path):
     """A query that says it is masked, and a message of training of which Flower's SecAgg+ does not look."""
     path, workspace = a_site(tmp_path / "north", "north")
     with joined(*load_site(path), workspace) as site:
@@ -179,7 +177,7 @@ except RuntimeError as refused:
 
 
 @pytest.mark.services
-def test_a_node_does_not_take_the_place_of_a_site_that_is_there(tmp_path: Path) -> None:
+def test_a_node_does_not_take_the_place_of_a_site_that_is_there(tmp_path: Path):
     """Nodes are met one by one; the second that calls itself north is north only when the first has gone."""
     python = [str(federation_environment() / "bin" / "python"), "-c", MEETING]
     subprocess.run(python, check=True, env={"PYTHONPATH": str(APP), "HOME": str(tmp_path)}, timeout=240)
@@ -207,7 +205,7 @@ assert "refused" in nodes._meet({})["south"] and "south" not in nodes._nodes
 
 
 @pytest.mark.services
-def test_masks_take_all_bits_of_their_seeds() -> None:
+def test_masks_take_all_bits_of_their_seeds():
     """Two seeds whose words have the same exclusive or: Flower masks alike, the generator put in place does not."""
     program = """
 import numpy as np

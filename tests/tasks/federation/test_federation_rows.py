@@ -1,7 +1,5 @@
 """Rows across sites: what is charged before the first sum, what is published, what the check makes again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -62,7 +60,7 @@ def first(value: int | None) -> Callable[[Array], Array]:
 
 
 @pytest.mark.long
-def test_rows_of_p3gm_are_charged_for_both_phases_and_published(tmp_path: Path) -> None:
+def test_rows_of_p3gm_are_charged_for_both_phases_and_published(tmp_path: Path):
     run = released(tmp_path, GENERATOR)
     plan = run.known.plan
     assert isinstance(plan, PhasedPlan)
@@ -86,7 +84,7 @@ def test_rows_of_p3gm_are_charged_for_both_phases_and_published(tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path) -> None:
+def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path):
     """600 rows, long where age is above 50: with the noise of epsilon 8 the rows keep that.
 
     A potential and a forbidden cell that are changed are found.
@@ -112,12 +110,12 @@ def test_rows_are_made_of_tables_that_are_counted_over_all_sites(tmp_path: Path)
         ("rows: 600}", "rows: 600}\ntraining: {rounds: 1, batch: 300, reserve: 2}", "another choice of products"),
     ],
 )
-def test_tables_that_no_rows_can_be_made_of_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_tables_that_no_rows_can_be_made_of_are_refused(tmp_path: Path, old: str, new: str, said: str):
     with pytest.raises(SpecRefused, match=said):
         known_of(a_coordinator(tmp_path / "c", federation=MARGINALS.replace(old, new))[0])
 
 
-def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path) -> None:
+def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path):
     """And answers no round without the sums that come before it."""
     path, workspace = a_site(tmp_path / "north", "north", federation=GENERATOR.replace(*TRUSTING))
     mine, spec = load_site(path)
@@ -147,12 +145,12 @@ def test_a_site_pays_for_both_phases_before_it_joins(tmp_path: Path) -> None:
         ("epsilon: 20", "epsilon: 0.001", "."),
     ],
 )
-def test_a_generator_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_generator_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new: str, said: str):
     with pytest.raises(SudareError, match=said):
         known_of(a_coordinator(tmp_path / "c", federation=GENERATOR.replace(old, new))[0])
 
 
-def test_rows_are_as_many_as_the_sites_declare_where_none_are_given(tmp_path: Path) -> None:
+def test_rows_are_as_many_as_the_sites_declare_where_none_are_given(tmp_path: Path):
     spec, _ = a_coordinator(tmp_path / "c", federation=GENERATOR.replace(", rows: 500", ""))
     known = known_of(spec)
     assert known.spec.generator is not None
@@ -160,7 +158,7 @@ def test_rows_are_as_many_as_the_sites_declare_where_none_are_given(tmp_path: Pa
     assert known.spec.charge.epsilon == Decimal(20)
 
 
-def test_replace_one_is_refused(tmp_path: Path) -> None:
+def test_replace_one_is_refused(tmp_path: Path):
     spec, _ = a_coordinator(tmp_path / "c", federation=GENERATOR)
     exchanged = CONTRACT.replace("adjacency: add_remove", "adjacency: replace_one")
     (spec.parent / "wards.odcs.yaml").write_text(exchanged)

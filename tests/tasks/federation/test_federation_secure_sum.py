@@ -1,7 +1,5 @@
 """SecAgg+ among three nodes, one of which is lost at any of its stages; in Flower's environment, without network."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 
@@ -63,7 +61,6 @@ print(json.dumps({"present": sorted(present), "total": None if total is None els
 
 
 def made(lost_at: int, fewest: int) -> dict[str, object]:
-    """Run the protocol once."""
     environment = federation_environment()
     done = subprocess.run(
         [str(environment / "bin" / "python"), "-c", PROTOCOL, str(APP), str(lost_at), str(fewest)],
@@ -87,11 +84,11 @@ def made(lost_at: int, fewest: int) -> dict[str, object]:
         (4, [1, 2, 3], [104, 95, 1100]),
     ],
 )
-def test_a_node_that_is_lost_at_any_stage_costs_no_round(lost_at: int, present: list[int], total: list[int]) -> None:
+def test_a_node_that_is_lost_at_any_stage_costs_no_round(lost_at: int, present: list[int], total: list[int]):
     """Two of three are enough: before it shared its keys, after, before its sum, before it helps to unmask."""
     assert made(lost_at, fewest=2) == {"present": present, "total": total}
 
 
 @pytest.mark.parametrize("lost_at", [0, 1, 2])
-def test_fewer_than_are_needed_give_no_sum(lost_at: int) -> None:
+def test_fewer_than_are_needed_give_no_sum(lost_at: int):
     assert made(lost_at, fewest=3) == {"present": [], "total": None}

@@ -1,7 +1,5 @@
 """Sites of a federation: when they join, what they refuse, what they answer; and the way over sockets."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from contextlib import closing
@@ -54,7 +52,7 @@ def round_call(federation: Federation, attempt: int = 0, **more: object) -> byte
     return packed(header, parameters.tobytes())
 
 
-def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_once(tmp_path: Path) -> None:
+def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_once(tmp_path: Path):
     path, workspace = a_site(tmp_path / "north", "north", federation=PLAINLY)
     mine, spec = load_site(path)
     with joined(mine, spec, workspace) as site:
@@ -80,7 +78,7 @@ def test_a_site_pays_for_all_rounds_before_it_joins_and_answers_each_attempt_onc
     assert drawn(workspace) == spent
 
 
-def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_path: Path) -> None:
+def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_path: Path):
     path, workspace = a_site(tmp_path / "north", "north")
     wider = CONTRACT.replace("bounds: [0, 99]", "bounds: [0, 109]").replace("version: 1.0.0", "version: 2.0.0")
     other = known_of(a_coordinator(tmp_path / "other", federation=FEDERATION.replace("rounds: 1", "rounds: 2"))[0])
@@ -102,7 +100,7 @@ def test_a_site_says_so_when_the_coordinator_has_another_spec_or_contract(tmp_pa
     assert drawn(workspace) == []
 
 
-def test_a_site_without_rows_does_not_join_and_its_journal_says_why(tmp_path: Path) -> None:
+def test_a_site_without_rows_does_not_join_and_its_journal_says_why(tmp_path: Path):
     path, workspace = a_site(tmp_path / "north", "north", rows=0)
     mine, spec = load_site(path)
     with pytest.raises(GateBroken, match="no rows"), joined(mine, spec, workspace):
@@ -113,7 +111,7 @@ def test_a_site_without_rows_does_not_join_and_its_journal_says_why(tmp_path: Pa
         assert stopped == ["north-2026"]
 
 
-def test_a_site_with_rows_that_were_charged_to_other_people_does_not_join(tmp_path: Path) -> None:
+def test_a_site_with_rows_that_were_charged_to_other_people_does_not_join(tmp_path: Path):
     """The gate of every run: a copy of its rows, bound to another population, gets no second cap."""
     path, workspace = a_site(tmp_path / "north", "north")
     with joined(*load_site(path), workspace):
@@ -128,7 +126,7 @@ def test_a_site_with_rows_that_were_charged_to_other_people_does_not_join(tmp_pa
         assert [each.body["gates"] for each in ledger.journal() if each.kind == "gate_failed"] == [["people"]]
 
 
-def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: Path) -> None:
+def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: Path):
     path, workspace = a_site(tmp_path / "north", "north", epsilon=1)
     mine, spec = load_site(path)
     with pytest.raises(BudgetExceeded), joined(mine, spec, workspace):
@@ -150,7 +148,7 @@ def test_a_site_whose_account_does_not_hold_all_rounds_does_not_join(tmp_path: P
         ("rows_about: 300", "rows_about: 0", "rows_about"),
     ],
 )
-def test_a_spec_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new: str, words_of_it: str) -> None:
+def test_a_spec_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new: str, words_of_it: str):
     with pytest.raises(SpecRefused, match=words_of_it):
         known_of(a_coordinator(tmp_path / "c", federation=FEDERATION.replace(old, new))[0])
 
@@ -177,7 +175,7 @@ def test_a_spec_that_cannot_be_followed_is_refused(tmp_path: Path, old: str, new
 )
 def test_trust_that_contradicts_itself_is_refused_with_its_line(
     tmp_path: Path, old: str, new: str, field: str, found: str, allowed: str
-) -> None:
+):
     """Each in the five parts of a finding, so that the line can be gone to and the value be written."""
     text = FEDERATION.replace(old, new)
     path = a_coordinator(tmp_path / "c", federation=text)[0]
@@ -190,13 +188,13 @@ def test_trust_that_contradicts_itself_is_refused_with_its_line(
     assert "write" in finding.remedy
 
 
-def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path) -> None:
+def test_a_site_that_the_federation_does_not_know_is_refused(tmp_path: Path):
     path, _ = a_site(tmp_path / "nord", "nord")
     with pytest.raises(SpecRefused, match="write 'north' instead of 'nord'"):
         load_site(path)
 
 
-def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
+def test_the_files_of_the_manual_load(tmp_path: Path):
     """The federation spec and the site file of docs/federation.md, beside the tests' contract."""
     page = (Path(__file__).resolve().parents[3] / "docs" / "federation.md").read_text(encoding="utf-8")
     federation, tables, generator, site = (
@@ -214,13 +212,13 @@ def test_the_files_of_the_manual_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cliques", ["[[ward, ward]]", "[[country]]", "[]", "[[age], [age]]"])
-def test_tables_that_cannot_be_counted_are_refused(tmp_path: Path, cliques: str) -> None:
+def test_tables_that_cannot_be_counted_are_refused(tmp_path: Path, cliques: str):
     with pytest.raises(SpecRefused, match="tables"):
         known_of(a_coordinator(tmp_path / "c", federation=TABLES.replace("[[ward, long], [age]]", cliques))[0])
 
 
 @pytest.mark.services
-def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -> None:
+def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path):
     """What the app on the link tells is that one joined, one has another contract, and one is silent."""
     known, asked = known_of(a_coordinator(tmp_path / "c")[0]), []
 
@@ -240,20 +238,20 @@ def test_fewer_sites_than_a_round_needs_are_not_asked_anything(tmp_path: Path) -
 
 
 @pytest.mark.services
-def test_when_the_app_does_not_come_it_is_said(tmp_path: Path) -> None:
+def test_when_the_app_does_not_come_it_is_said(tmp_path: Path):
     waiting = sockets.awaited(tmp_path / "nobody", seconds=0.3, alive=lambda: None)
     with pytest.raises(sockets.NobodyConnected, match=r"within 0\.3 s"), waiting:
         pass
 
 
-def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path) -> None:
+def test_without_flower_the_message_says_how_to_install_it(tmp_path: Path):
     with pytest.raises(EngineMissing, match="make federation"):
         FlowerEngine(tmp_path / "nothing", tmp_path / "home")
     assert Certificates(tmp_path).key is None
 
 
 @pytest.mark.services
-def test_without_the_app_the_message_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_app_the_message_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(flower, "APP", tmp_path)
     engine = FlowerEngine(federation_environment(), tmp_path / "home")
     with pytest.raises(EngineMissing, match="from a clone"), engine.app(tmp_path / "s", "", None):
@@ -266,7 +264,7 @@ OF_AN_ID = CONTRACT.replace(
 TWO_SITES = ("sites_per_person: 1", "sites_per_person: 2")
 
 
-def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp_path: Path) -> None:
+def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp_path: Path):
     """With rows as units one a site, at every number of sites; with ids the contract's bound."""
     of_rows, of_ids = "one row", "up to 3 rows"
     for place, (contract, sites, rows) in enumerate(
@@ -286,7 +284,7 @@ def test_a_persons_loss_is_said_to_be_that_of_the_rows_that_its_events_count(tmp
         assert "who has more rows, or rows at more sites, may lose more" in said
 
 
-def test_one_share_and_one_site_are_said_in_the_singular(tmp_path: Path) -> None:
+def test_one_share_and_one_site_are_said_in_the_singular(tmp_path: Path):
     """The template of both numbers is one sentence of the catalogues."""
     many = TABLES.replace("fewest: 2, colluding: 1", "fewest: 3, colluding: 0")
     for place, (spec, shares, sites) in enumerate(
@@ -302,7 +300,7 @@ def test_one_share_and_one_site_are_said_in_the_singular(tmp_path: Path) -> None
 
 
 @pytest.mark.long
-def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path) -> None:
+def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path):
     """In the execution, on the page, among the trust; and nowhere that it is of all rows of a person."""
     run = released(tmp_path, TABLES.replace(*TWO_SITES))
     said = "one row at each of up to 2 sites"
@@ -315,7 +313,7 @@ def test_the_record_says_for_which_rows_a_persons_loss_is(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("contract", [CONTRACT, OF_AN_ID])
-def test_the_gates_of_every_release_are_unprotected_in_a_federation_too(tmp_path: Path, contract: str) -> None:
+def test_the_gates_of_every_release_are_unprotected_in_a_federation_too(tmp_path: Path, contract: str):
     known = known_of(a_coordinator(tmp_path / "c", federation=TABLES, contract=contract)[0])
     said = "\n".join(unprotected(known.contract))
     for gate in delivered(known.contract):
@@ -330,7 +328,7 @@ def test_the_gates_of_every_release_are_unprotected_in_a_federation_too(tmp_path
 
 
 @pytest.mark.parametrize("federation", [TABLES, MARGINALS, FEDERATION, GENERATOR])
-def test_a_declared_total_is_refused(tmp_path: Path, federation: str) -> None:
+def test_a_declared_total_is_refused(tmp_path: Path, federation: str):
     """Nothing says whether it is one site's or that of all; without it the same contract serves for tables."""
     other = CONTRACT.replace("adjacency: add_remove", "adjacency: replace_one")
     total = "invariants: [{kind: total, value: 600, reference: 'the yearbook, table 3'}]"

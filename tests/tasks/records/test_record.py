@@ -1,7 +1,5 @@
 """The record says what the run says: no constants, nothing private in the public copy, a schema that bites."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections import defaultdict
@@ -123,7 +121,7 @@ def leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.long
-def test_no_field_is_a_constant(records: dict[str, RecordExplanation]) -> None:
+def test_no_field_is_a_constant(records: dict[str, RecordExplanation]):
     """Over runs that differ in everything, every field that has a source differs, down to its leaves."""
     seen: dict[str, list[frozenset[str]]] = defaultdict(list)
     for record in records.values():
@@ -138,7 +136,7 @@ def test_no_field_is_a_constant(records: dict[str, RecordExplanation]) -> None:
     assert same == set(CONSTANT)
 
 
-def test_what_is_not_available_is_what_no_run_knows(records: dict[str, RecordExplanation]) -> None:
+def test_what_is_not_available_is_what_no_run_knows(records: dict[str, RecordExplanation]):
     """The list names each field that reads "not available", and those without a source are in every record's list."""
     unsourced = {
         f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.fill is no_source
@@ -150,7 +148,7 @@ def test_what_is_not_available_is_what_no_run_knows(records: dict[str, RecordExp
     assert set.intersection(*(set(record.not_available) for record in records.values())) == unsourced
 
 
-def test_what_is_not_available_says_why(records: dict[str, RecordExplanation]) -> None:
+def test_what_is_not_available_says_why(records: dict[str, RecordExplanation]):
     """Every field that reads "not available" has a reason beside it, and no other field has one."""
     for record in records.values():
         for field in record.fields.values():
@@ -158,7 +156,7 @@ def test_what_is_not_available_says_why(records: dict[str, RecordExplanation]) -
             assert len(field.get("reason", "a reason of some length")) > 10
 
 
-def test_declarations_are_told_and_marked(records: dict[str, RecordExplanation]) -> None:
+def test_declarations_are_told_and_marked(records: dict[str, RecordExplanation]):
     """What a spec declares stands in its fields, and these are marked."""
     declarable = {f"{group.name}.{field.name}" for group in GROUPS for field in group.fields if field.declared}
     assert {f"{path.partition('.')[2]}" for path in declarable} == set(About.model_fields)
@@ -170,7 +168,7 @@ def test_declarations_are_told_and_marked(records: dict[str, RecordExplanation])
     assert told["preprocessing.exploratory_access"] == "none"
 
 
-def test_optional_facts_are_not_made_up(records: dict[str, RecordExplanation]) -> None:
+def test_optional_facts_are_not_made_up(records: dict[str, RecordExplanation]):
     """A contract without a description and a run without a second accountant say so."""
     assert {"accountability.purpose", "contract.limitations", "contract.usage", "guarantee.second_accountant"} <= set(
         records["third"].not_available
@@ -178,7 +176,7 @@ def test_optional_facts_are_not_made_up(records: dict[str, RecordExplanation]) -
     assert fields(records["second"])["guarantee.second_accountant"]["epsilon"] == 2.25
 
 
-def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, RecordExplanation]) -> None:
+def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[str, RecordExplanation]):
     """Identity, unit, guarantee, cost and draws are those of the run."""
     facts, told = runs["second"].facts, fields(records["second"])
     assert (told["identity.release_id"], told["identity.version"], told["identity.supersedes"]) == ("guild", 2, 1)
@@ -203,7 +201,7 @@ def test_the_fields_say_what_the_run_says(runs: dict[str, Run], records: dict[st
     assert "AES" in fields(records["first"])["noise.entropy"]
 
 
-def test_unprotected_quantities_are_listed(records: dict[str, RecordExplanation]) -> None:
+def test_unprotected_quantities_are_listed(records: dict[str, RecordExplanation]):
     """A declared public total, gates, a select and the run's own course are named; without a total it says none."""
     first_told, second_told, third_told = (fields(records[name]) for name in NAMES[:3])
     assert first_told["unprotected.exact_total"] == "none"
@@ -227,9 +225,7 @@ def test_unprotected_quantities_are_listed(records: dict[str, RecordExplanation]
         assert part in text
 
 
-def test_the_public_copy_withholds_what_is_for_auditors(
-    runs: dict[str, Run], records: dict[str, RecordExplanation]
-) -> None:
+def test_the_public_copy_withholds_what_is_for_auditors(runs: dict[str, Run], records: dict[str, RecordExplanation]):
     """Paths, exact times and outcomes of checks are in the auditor's record and nowhere in the public one."""
     for name, run in runs.items():
         full, published = records[name], public_copy(records[name].record)
@@ -254,7 +250,7 @@ class Stopped(Scenario):
         ledger.record_gate_failure(request, ["rows"])
 
 
-def test_what_gates_answered_about_other_runs_is_not_in_the_record(tmp_path: Path) -> None:
+def test_what_gates_answered_about_other_runs_is_not_in_the_record(tmp_path: Path):
     """Whether a gate stopped a run is an exact bit about rows; the record is the same after none and after two."""
     told = []
     for number in (0, 2):
@@ -263,7 +259,7 @@ def test_what_gates_answered_about_other_runs_is_not_in_the_record(tmp_path: Pat
     assert told[0] == told[1]
 
 
-def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: dict[str, RecordExplanation]) -> None:
+def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: dict[str, RecordExplanation]):
     """Every field that record, journal and manifest give is the one that the run itself would fill."""
     for name, run in runs.items():
         known = {path: field.fill(run) for path, field in named_fields("tables")}
@@ -274,7 +270,7 @@ def test_what_is_explained_is_what_the_run_knows(runs: dict[str, Run], records: 
         }
 
 
-def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, RecordExplanation]) -> None:
+def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[str, RecordExplanation]):
     """The schemas in docs/schema are current and valid; that of records holds for full and public ones."""
     for name, schema in version_schemas().items():
         assert (SCHEMAS / f"{name}.schema.json").read_bytes() == readable_json(schema)
@@ -296,14 +292,14 @@ def test_the_schema_holds_for_the_records_and_is_the_one_in_docs(records: dict[s
         lambda record: record.pop("declarations"),
     ],
 )
-def test_the_schema_refuses_a_spoiled_record(records: dict[str, RecordExplanation], spoil: Any) -> None:
+def test_the_schema_refuses_a_spoiled_record(records: dict[str, RecordExplanation], spoil: Any):
     """A missing or an unknown part, an amount that is text, a short digest."""
     record = copy.deepcopy(records["second"].record)
     spoil(record)
     assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record))
 
 
-def test_the_manual_explains_every_field() -> None:
+def test_the_manual_explains_every_field():
     """docs/record.md has a line for each field, with its class and meaning, under its group."""
     manual = (DOCS / "record.md").read_text(encoding="utf-8")
     for group in (*GROUPS, SYNTHESIS, MODEL, PRODUCT, EXECUTION):
@@ -316,10 +312,10 @@ def test_the_manual_explains_every_field() -> None:
     ("epsilon", "factor"),
     [(PICO, "2.719"), (0, "1"), (PICO // 2, "1.649"), (10 * PICO, "22030"), (1000 * PICO, "1.971e+434")],
 )
-def test_the_odds_factor_is_rounded_up(epsilon: int, factor: str) -> None:
+def test_the_odds_factor_is_rounded_up(epsilon: int, factor: str):
     """e^1 = 2.71828…, e^0.5 = 1.64872…, e^10 = 22026.5; e^1000, 1.97007e434, does not overflow."""
     assert odds_factor(epsilon) == factor
 
 
-def test_an_hour_keeps_no_minute() -> None:
+def test_an_hour_keeps_no_minute():
     assert hour("2026-03-04T05:59:59Z") == "2026-03-04T05:00Z"

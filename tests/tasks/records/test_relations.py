@@ -1,7 +1,5 @@
 """Which relations between columns synthetic rows keep is one sentence, in the four places where people read."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -38,7 +36,7 @@ def replay(*draws: dict[str, Any], **product: Any) -> dict[str, Any]:
 @pytest.mark.long
 def test_rows_of_independent_columns_say_so_on_page_label_terminal_and_in_python(
     worlds: Worlds, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     """`generator: auto` that takes `independent` keeps no relation, and whoever reads of it reads that first."""
     version = worlds.published(auto())
     assert kept_relations(replay_of(version)) == ALONE
@@ -56,7 +54,7 @@ def test_rows_of_independent_columns_say_so_on_page_label_terminal_and_in_python
     assert ALONE in capsys.readouterr().out
 
 
-def test_rows_of_marginals_name_the_pairs_that_were_measured(worlds: Worlds) -> None:
+def test_rows_of_marginals_name_the_pairs_that_were_measured(worlds: Worlds):
     """Two pairs, and one column that enters with neither: no relation but these two is promised."""
     said = str(kept_relations(replay_of(worlds.published(fixed()))))
     assert said.startswith("3 pairs of columns were measured together (floor × ward, arrived × left, age × bill)")
@@ -64,7 +62,7 @@ def test_rows_of_marginals_name_the_pairs_that_were_measured(worlds: Worlds) -> 
     assert "6 pairs of columns were measured together (a × b, a × c, a × d, ...)" in str(kept_relations(many))
 
 
-def test_rows_of_sums_votes_and_networks_have_a_sentence_of_their_own(worlds: Worlds) -> None:
+def test_rows_of_sums_votes_and_networks_have_a_sentence_of_their_own(worlds: Worlds):
     """Networks first: their sums over rows come from the same fit."""
     assert "noisy sums over whole rows" in str(kept_relations(replay_of(worlds.published(gaussians()))))
     assert "A neural network learned" in str(kept_relations(replay(draw("sums"), draw("training"))))
@@ -73,5 +71,5 @@ def test_rows_of_sums_votes_and_networks_have_a_sentence_of_their_own(worlds: Wo
     assert "draws of gossip" in str(kept_relations(replay(draw("marginal", "a"), draw("gossip"))))
 
 
-def test_what_is_not_rows_has_no_such_sentence() -> None:
+def test_what_is_not_rows_has_no_such_sentence():
     assert kept_relations({"product": {"kind": "tables"}, "draws": []}) is None

@@ -1,7 +1,5 @@
 """What the record says about the software is measured: its versions, its digest, its commit; and no machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import platform
@@ -15,7 +13,7 @@ import pytest
 from tasks.records.software import code_commit, software, source_digest, source_files
 
 
-def test_versions_are_those_that_are_installed() -> None:
+def test_versions_are_those_that_are_installed():
     """Sudare first, then what it declares to need to publish, as installed; nothing of other extras."""
     found = software()
     assert next(iter(found.packages)) == "sudare"
@@ -25,14 +23,14 @@ def test_versions_are_those_that_are_installed() -> None:
     assert found.python == platform.python_version()
 
 
-def test_no_host_is_named() -> None:
+def test_no_host_is_named():
     """Not as a word of the platform, nor anywhere else in what the record is given."""
     host = platform.node()
     assert host
     assert host not in re.findall(r"[\w.-]+", json.dumps(dataclasses.asdict(software())))
 
 
-def test_the_digest_depends_on_names_and_contents(tmp_path: Path) -> None:
+def test_the_digest_depends_on_names_and_contents(tmp_path: Path):
     """One changed byte, or one renamed file, gives another digest; the order of listing does not."""
     first, second = tmp_path / "a.py", tmp_path / "b.py"
     first.write_text("1")
@@ -45,7 +43,7 @@ def test_the_digest_depends_on_names_and_contents(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_our_own_sources_are_covered() -> None:
+def test_our_own_sources_are_covered():
     """The digest is over the code of all layers, the page's template and style included, and nothing compiled."""
     files = source_files()
     for name in (
@@ -68,7 +66,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.services
-def test_the_commit_is_that_of_the_working_tree(tmp_path: Path) -> None:
+def test_the_commit_is_that_of_the_working_tree(tmp_path: Path):
     """Clean at first; a changed file is told."""
     git(tmp_path, "init", "-q")
     (tmp_path / "code.py").write_text("1")
@@ -80,7 +78,7 @@ def test_the_commit_is_that_of_the_working_tree(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_a_folder_inside_another_repository_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_folder_inside_another_repository_is_not_taken_for_it(tmp_path: Path):
     """Installed code below somebody's working tree is not of that tree's commit."""
     git(tmp_path, "init", "-q")
     inside = tmp_path / "site-packages"
@@ -89,6 +87,6 @@ def test_a_folder_inside_another_repository_is_not_taken_for_it(tmp_path: Path) 
 
 
 @pytest.mark.services
-def test_a_repository_without_a_commit_tells_none(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_tells_none(tmp_path: Path):
     git(tmp_path, "init", "-q")
     assert code_commit(tmp_path)[1] is None

@@ -1,7 +1,5 @@
 """The JSON Schemas of a version's files, made from their models: `python -m tests.tasks.records.version_schemas`."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from pathlib import Path

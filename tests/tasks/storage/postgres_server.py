@@ -1,7 +1,5 @@
 """A real PostgreSQL server for the tests of sources and sinks: databases, and their addresses."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from itertools import count
@@ -15,8 +13,6 @@ from contracts.release.source import Source
 
 
 class PostgresServer:
-    """A server that runs until it is closed."""
-
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it may warn about the runtime folder of a user who has none
@@ -30,7 +26,6 @@ class PostgresServer:
             admin.execute("SELECT pg_reload_conf()")
 
     def connect(self, database: str, **more: Any) -> psycopg.Connection[Any]:
-        """Connect as the superuser, or as who is named."""
         return psycopg.connect(self._server.get_uri(), autocommit=True, dbname=database, **more)
 
     def database(self, *statements: str) -> str:

@@ -1,7 +1,5 @@
 """Witnesses, but for asking them: the policy, the check of what comes back, and an extension that is missing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -29,8 +27,6 @@ PROOF = {"checkpoint": SIGNER.note(TreeHead(SIGNER.verifier.name, 3, "0" * 64).t
 
 @dataclass
 class Answers(WitnessClient):
-    """A client that answers the same of each witness."""
-
     answer: WitnessAnswer
 
     def ask(
@@ -55,7 +51,7 @@ def line(key: VerifierKey, signer: Signer) -> bytes:
     return f"{cosign_note(text, key, signer.sign_bytes, time=NOW).line}\n".encode()
 
 
-def test_a_line_counts_under_the_key_of_the_policy_alone() -> None:
+def test_a_line_counts_under_the_key_of_the_policy_alone():
     """Whatever the client says: another key in its answer, or a line of another key, is none."""
     [witness] = POLICY.witnesses.values()
     assert "witness.example/a" in cosigned(WitnessAnswer(witness, line(OWN, WITNESS)))["checkpoint"]
@@ -71,14 +67,14 @@ def test_a_line_counts_under_the_key_of_the_policy_alone() -> None:
 
 def test_a_policy_without_the_extension_that_asks_is_refused_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     (tmp_path / "p").write_text(f"witness a {KEY} http://a.example\nquorum a\n")
     monkeypatch.setattr(plug_ins, "registered", lambda group: ())
     with pytest.raises(TooFewWitnesses, match="extension sudare_keys"):
         read_witnesses(tmp_path / "p")
 
 
-def test_a_policy_that_nobody_can_meet_is_told_before_anything_begins(tmp_path: Path) -> None:
+def test_a_policy_that_nobody_can_meet_is_told_before_anything_begins(tmp_path: Path):
     lines = [f"witness a {KEY}"]
     for text, words in (
         ("group q 3 a\nquorum q\n", "line 2: '3' of 1, which no set of witnesses can meet"),

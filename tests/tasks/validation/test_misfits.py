@@ -1,7 +1,5 @@
 """The look of the operator at ids: rows beyond the bound of a unit, and ids that repeat where each row is one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -60,7 +58,7 @@ def look(
     return misfits(taken, contract, folder=folder / "run", memory_limit="256MB")
 
 
-def test_the_look_says_how_many_rows_the_bound_of_a_unit_drops(tmp_path: Path) -> None:
+def test_the_look_says_how_many_rows_the_bound_of_a_unit_drops(tmp_path: Path):
     """Two rows are kept of the thirty of each of a hundred people: 200 rows, and 2,800 that nobody else tells of."""
     unit = "unit: {kind: id, scope: block, column: pid, max_rows_per_unit: 2}\n"
     found = look(tmp_path, unit, {"pid": PEOPLE})
@@ -86,7 +84,7 @@ def test_the_look_says_how_many_rows_the_bound_of_a_unit_drops(tmp_path: Path) -
 )
 def test_ids_that_repeat_where_rows_are_units_want_a_yes(
     tmp_path: Path, terms: str, name: str, form: str, given: Any
-) -> None:
+):
     """Named like an id, or left out with values that come like ids; behind a select too."""
     found = look(tmp_path, terms + ROW, {name: PEOPLE}, form, **given)
     assert [str(each) for each in found.notes] == [f"30 rows per {name}; a row is not a person"]
@@ -105,20 +103,20 @@ NO_IDS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "values"), NO_IDS)
-def test_no_yes_is_wanted_for_ids_of_rows_and_columns_that_are_no_ids(tmp_path: Path, name: str, values: Any) -> None:
+def test_no_yes_is_wanted_for_ids_of_rows_and_columns_that_are_no_ids(tmp_path: Path, name: str, values: Any):
     """Ids that do not repeat; few values, one value that most have, and values of which most come once."""
     found = look(tmp_path, f"left_out: [{name}]\n" + ROW, {name: values})
     assert (found.notes, found.asks(SHARE), found.clean) == ([], False, True)
 
 
-def test_a_code_list_that_is_named_like_an_id_is_none(tmp_path: Path) -> None:
+def test_a_code_list_that_is_named_like_an_id_is_none(tmp_path: Path):
     domain = "  ward_id: {kind: integer, type: integer, bounds: [0, 9], bins: {width: 1}}\n"
     found = look(tmp_path, domain + ROW, {"ward_id": [each % 10 for each in range(ROWS)]})
     assert (found.notes, found.asks(SHARE)) == ([], False)
 
 
 @pytest.mark.parametrize("given", [{}, {"select": "SELECT ward FROM source"}])
-def test_large_ids_in_files_of_two_types_are_counted_by_their_digits(tmp_path: Path, given: Any) -> None:
+def test_large_ids_in_files_of_two_types_are_counted_by_their_digits(tmp_path: Path, given: Any):
     (tmp_path / "c.yaml").write_text(CONTRACT + ("" if given else "left_out: [pid]\n") + ROW)
     (tmp_path / "f").mkdir()
     large = pa.array([10**17 + each for each in range(300)], pa.int64())
@@ -131,16 +129,14 @@ def test_large_ids_in_files_of_two_types_are_counted_by_their_digits(tmp_path: P
 
 
 @pytest.mark.parametrize("given", [{}, {"select": "SELECT ward FROM source"}], ids=["left out", "select"])
-def test_bytes_that_are_no_text_in_a_column_that_is_not_released_stop_no_run(
-    tmp_path: Path, given: dict[str, Any]
-) -> None:
+def test_bytes_that_are_no_text_in_a_column_that_is_not_released_stop_no_run(tmp_path: Path, given: dict[str, Any]):
     """Law 3: such a column is read to be counted only, and then it is not counted."""
     broken = pa.Array.from_buffers(pa.string(), ROWS, pa.array([b"\xff\xfe"] * ROWS).buffers())
     found = look(tmp_path, ("" if given else "left_out: [pid]\n") + ROW, {"pid": broken}, **given)
     assert (found.rows, found.repeated) == (ROWS, ())
 
 
-def test_a_select_or_a_condition_decides_which_rows_count(tmp_path: Path) -> None:
+def test_a_select_or_a_condition_decides_which_rows_count(tmp_path: Path):
     """One row of each person is taken: an id that repeats in the source only is none that repeats."""
     select = "SELECT ward FROM source WHERE wave = 3"
     columns = {"pid": PEOPLE, "wave": [each // 100 for each in range(ROWS)]}
@@ -161,7 +157,7 @@ def look_at_clips(scenario: StatisticsScenario, folder: Path) -> Misfits:
     return Misfits(0, (), (), clips=clip_misfits(table, contract, statistics_product(spec.product), ONE_PERCENT))
 
 
-def test_rows_beyond_a_clip_are_counted_by_clip_and_by_cell(tmp_path: Path) -> None:
+def test_rows_beyond_a_clip_are_counted_by_clip_and_by_cell(tmp_path: Path):
     """By Polars: values at an end are not cut. A clip that is the contract's bounds cuts nothing that they allow."""
     scenario = of_tables(TABLES)
     found = look_at_clips(scenario, tmp_path)
@@ -176,7 +172,7 @@ def test_rows_beyond_a_clip_are_counted_by_clip_and_by_cell(tmp_path: Path) -> N
     assert "age" not in repr(found)
 
 
-def test_a_cell_of_a_few_rows_is_not_named_and_bounds_are_not_counted(tmp_path: Path) -> None:
+def test_a_cell_of_a_few_rows_is_not_named_and_bounds_are_not_counted(tmp_path: Path):
     """One row of ten is more than 1 %: cells that cannot tell such a share are left to the whole."""
     few = look_at_clips(of_tables(TABLES, rows=40), tmp_path)
     assert [each.column for each in few.clips] == ["age [10, 60] · ward"]

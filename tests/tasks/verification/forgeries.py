@@ -1,7 +1,5 @@
 """Forgeries by a publisher with the right key: what is changed consistently, and the rules that find it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Forged versions: what a publisher who owns the signing key and the ledger can make look consistent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

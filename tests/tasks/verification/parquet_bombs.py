@@ -1,7 +1,5 @@
 """Parquet files that unpack to far more than their footer says."""
 
-from __future__ import annotations
-
 import io
 
 import pyarrow as pa

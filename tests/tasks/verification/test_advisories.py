@@ -1,7 +1,5 @@
 """Advisories: they concern versions by what their records state, and `verify` and `doctor` print those that do."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -48,13 +46,11 @@ def record_of(**changed: Any) -> dict[str, Any]:
         ({"mended": True}, False),
     ],
 )
-def test_an_advisory_concerns_what_an_affected_code_made_of_affected_sources(
-    changed: dict[str, Any], concerned: bool
-) -> None:
+def test_an_advisory_concerns_what_affected_code_made_of_affected_sources(changed: dict[str, Any], concerned: bool):
     assert [each.id for each in concerning(record_of(**changed))] == [FIRST] * concerned
 
 
-def test_each_advisory_says_what_is_wrong_and_what_to_do() -> None:
+def test_each_advisory_says_what_is_wrong_and_what_to_do():
     assert len({each.id for each in advisories()}) == len(advisories()) > 0
     for each in advisories():
         assert all((each.versions, each.formats, each.found.endswith("."), each.remedy.endswith(".")))
@@ -62,7 +58,7 @@ def test_each_advisory_says_what_is_wrong_and_what_to_do() -> None:
 
 def test_verify_and_doctor_name_the_versions_that_it_concerns(
     versions: dict[str, Version], initialised: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A version of people by id, against an advisory that concerns it and one that does not; one of rows."""
     shutil.copytree(initialised[0], tmp_path / "w")
     place = Workspace.open(tmp_path / "w")

@@ -1,7 +1,5 @@
 """The auditors' record: signed, committed to by the published one, and no other passes for it."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat
@@ -48,7 +46,7 @@ def sign_again(path: Path, change: Callable[[Json], object], signer: Signer) -> 
     path.write_bytes(readable_json({**value, "signature": signer.sign(PURPOSE, value)}))
 
 
-def test_the_record_of_the_version_passes(guild: Version, sealed: Path) -> None:
+def test_the_record_of_the_version_passes(guild: Version, sealed: Path):
     """Rule 12 is checked when it is asked for, and only then; it holds for the version's own record."""
     report = guild.verify(auditor=sealed)
     assert report.ok, report.findings
@@ -56,7 +54,7 @@ def test_the_record_of_the_version_passes(guild: Version, sealed: Path) -> None:
     assert len(guild.verify().checks) == 10
 
 
-def test_it_holds_what_the_public_one_withholds(guild: Version, sealed: Path) -> None:
+def test_it_holds_what_the_public_one_withholds(guild: Version, sealed: Path):
     """Exact times and outcomes are in it; the commitment is to record and salt, and the salt is nowhere published."""
     value, public = load(sealed), load(guild.folder / "record.json")
     assert value["record"]["auditor"]["identity.finished"] == "2027-08-09T10:00:00Z"
@@ -66,7 +64,7 @@ def test_it_holds_what_the_public_one_withholds(guild: Version, sealed: Path) ->
     assert all(value["salt"].encode() not in (guild.folder / name).read_bytes() for name in guild.files)
 
 
-def test_nothing_public_tells_more_than_the_hour(guild: Version) -> None:
+def test_nothing_public_tells_more_than_the_hour(guild: Version):
     """The clock stood at 11:12 past ten: no file of the version and no time of a file says so; one that does fails.
 
     A time here is an ISO 8601 one; that of the contract, which people declare, is left out.
@@ -95,7 +93,7 @@ def test_nothing_public_tells_more_than_the_hour(guild: Version) -> None:
 )
 def test_another_record_by_the_right_key_is_caught(
     version: Version, sealed: Path, change: Callable[[Json], object], says: str
-) -> None:
+):
     """Whoever owns the key can sign another complete record, but the published one does not commit to it."""
     sign_again(sealed, change, version.signer)
     report = version.verify(auditor=sealed)
@@ -103,7 +101,7 @@ def test_another_record_by_the_right_key_is_caught(
     assert says in "\n".join(map(str, report.findings))
 
 
-def test_a_published_record_that_was_changed_afterwards_is_caught(version: Version, sealed: Path) -> None:
+def test_a_published_record_that_was_changed_afterwards_is_caught(version: Version, sealed: Path):
     """Signed anew, chained anew, and true by every other rule: the auditors' record tells of the change."""
     forge(version, record=lambda record: told(record, "about.contact", "nobody@example.org"))
     assert version.verify().ok
@@ -112,7 +110,7 @@ def test_a_published_record_that_was_changed_afterwards_is_caught(version: Versi
     assert "declarations.about" in str(report.findings)
 
 
-def test_a_changed_or_foreign_file_is_caught(version: Version, sealed: Path) -> None:
+def test_a_changed_or_foreign_file_is_caught(version: Version, sealed: Path):
     """A flipped byte, another signer, another purpose, JSON that is none: findings, never a traceback."""
     original = sealed.read_bytes()
     for content in (original.replace(b'"identity.started"', b'"identity.startef"', 1), b"{}\n", b"no JSON", b"[]\n"):
@@ -129,13 +127,13 @@ def test_a_changed_or_foreign_file_is_caught(version: Version, sealed: Path) -> 
     assert broken(version.verify(auditor=sealed)) == {12}
 
 
-def test_a_file_that_is_not_there_is_refused(version: Version, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_refused(version: Version, tmp_path: Path):
     """A wrong path is a wrong path, as for the key."""
     with pytest.raises(SpecRefused, match="auditors' record"):
         version.verify(auditor=tmp_path / "nothing.json")
 
 
-def test_a_record_that_is_there_keeps_its_salt_and_another_is_replaced(sealed: Path, tmp_path: Path) -> None:
+def test_a_record_that_is_there_keeps_its_salt_and_another_is_replaced(sealed: Path, tmp_path: Path):
     """The same public record: the same bytes again. A record of somebody else, or of another run, gives way."""
     record = load(sealed)["record"]
     auditors = AuditorRecords(tmp_path / "records", Signer(bytes(32)))

@@ -1,7 +1,5 @@
 """Every part of the record follows from what is published, or the report lists it as the publisher's word."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -158,7 +156,7 @@ def at(record: Json, path: Path_, change: Callable[[Any], Any]) -> Json:
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_leaf_of_the_record_that_is_changed_is_found_or_is_the_publishers_word(
     worlds: Worlds, tables: Version, tmp_path: Path, kind: str
-) -> None:
+):
     """One by one, descriptions made and everything signed again by the publisher; by other code, so no page helps."""
     of_first = set[Path_]() if KINDS[kind] is second else set(leaves(load(tables.folder / "record.json")))
     version = worlds.published(KINDS[kind](), here=True).copy(tmp_path / "v")
@@ -177,7 +175,7 @@ def test_each_leaf_of_the_record_that_is_changed_is_found_or_is_the_publishers_w
     assert set(unnoticed) == {("auditor_commitment",), *UNCONFIRMED.get(kind, ())}  # rule 12 is about the first
 
 
-def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Version]) -> None:
+def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Version]):
     """A value that joins it is a decision: each is a fact that no other file of the version holds."""
     kind, version = published
     record = load(version.folder / "record.json")
@@ -196,7 +194,7 @@ def test_what_is_the_publishers_word_is_a_short_list(published: tuple[str, Versi
     assert report.to_json()["publishers_word"] == list(report.word)
 
 
-def test_the_record_holds_no_word_that_code_writes(published: tuple[str, Version]) -> None:
+def test_the_record_holds_no_word_that_code_writes(published: tuple[str, Version]):
     """No field for people stands in it; what people read is made of it."""
     _, version = published
     record = load(version.folder / "record.json")
@@ -209,7 +207,7 @@ def test_the_record_holds_no_word_that_code_writes(published: tuple[str, Version
     }
 
 
-def test_a_declaration_that_is_changed_passes_and_is_listed(tables: Version, tmp_path: Path) -> None:
+def test_a_declaration_that_is_changed_passes_and_is_listed(tables: Version, tmp_path: Path):
     """Everybody who reads the report sees that it is the publisher's word, whatever it says now."""
     version = tables.copy(tmp_path / "v")
     with_words(version, lambda record: told(record, "source.select", "SELECT 1"))
@@ -219,7 +217,7 @@ def test_a_declaration_that_is_changed_passes_and_is_listed(tables: Version, tmp
 
 
 @pytest.mark.parametrize("path", ["guarantee.definition", "unit.unit", "ledger.refresh_rule", "no.such"])
-def test_a_field_that_follows_from_the_version_is_not_declared(tables: Version, tmp_path: Path, path: str) -> None:
+def test_a_field_that_follows_from_the_version_is_not_declared(tables: Version, tmp_path: Path, path: str):
     version = tables.copy(tmp_path / "v")
 
     def declare(record: Json) -> None:
@@ -235,7 +233,7 @@ def test_a_field_that_follows_from_the_version_is_not_declared(tables: Version, 
     assert [finding.field for finding in report.findings] == [f"declarations.fields.{path}"]
 
 
-def test_words_by_other_code_are_explained_by_this_one(tables: Version, tmp_path: Path) -> None:
+def test_words_by_other_code_are_explained_by_this_one(tables: Version, tmp_path: Path):
     """Pages are not compared then; what people are told here follows from the same statement all the same."""
     version = tables.copy(tmp_path / "v")
     with_words(version, lambda record: told(record, "software.code", "f" * 64))
@@ -272,9 +270,7 @@ def otherwise(value: Any) -> Any:
 
 
 @pytest.mark.long
-def test_each_field_of_an_entry_that_is_changed_is_found_or_is_the_publishers_word(
-    worlds: Worlds, tmp_path: Path
-) -> None:
+def test_each_field_of_an_entry_that_is_changed_is_found_or_is_the_publishers_word(worlds: Worlds, tmp_path: Path):
     """One by one, chained and signed again by the publisher; the first entry of a kind stands for the others."""
     version = worlds.published(first(), here=True).copy(tmp_path / "v")
     with_others = forge(version.copy(tmp_path / "w"), record=lambda r: told(r, "software.code", "f" * 64))

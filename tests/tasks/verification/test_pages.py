@@ -1,7 +1,5 @@
 """The pages are a function of what is published: verify renders them again and finds every other byte."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -62,7 +60,7 @@ def replaced(pattern: str, by: str) -> Callable[[str], str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_path: Path, worlds: Worlds) -> None:
+def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_path: Path, worlds: Worlds):
     """From the published folder alone, compared byte for byte; a page that is changed by one space is found."""
     version = worlds.published(KINDS[kind](), here=True)
     report = version.verify()
@@ -80,7 +78,7 @@ def test_pages_of_every_kind_of_product_render_the_same_again(kind: str, tmp_pat
     assert named(version.verify()) >= set(map(page_name, languages()))
 
 
-def test_pages_of_a_period_render_the_same_again(of_a_quarter: Version) -> None:  # noqa: F811
+def test_pages_of_a_period_render_the_same_again(of_a_quarter: Version):  # noqa: F811
     report = of_a_quarter.verify()
     assert report.ok, report.findings
     assert NOT_COMPARED not in report.cannot_tell
@@ -97,7 +95,7 @@ FORGERIES: dict[str, tuple[str, Callable[[str], str]]] = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version, what: str) -> None:
+def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version, what: str):
     """Everything is signed again by the publisher's own key; rule 10 names the page and the first other byte."""
     name, change = FORGERIES[what]
     page = version.folder / name
@@ -110,14 +108,14 @@ def test_a_page_that_its_publisher_changed_and_signed_is_found(version: Version,
     assert re.fullmatch(r"line \d+, byte \d+", finding.field)
 
 
-def test_a_page_that_does_not_follow_a_record_that_was_changed_is_found(version: Version) -> None:
+def test_a_page_that_does_not_follow_a_record_that_was_changed_is_found(version: Version):
     """A declared word is changed in the record, and everything but the pages made again."""
     forge(version, record=lambda record: told(record, "source.select", "SELECT another"))
     assert named(version.verify()) == set(map(page_name, languages()))
 
 
 @pytest.mark.parametrize("path", ["code", "platform", "packages"])
-def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Version, path: str) -> None:
+def test_words_by_other_code_are_not_compared_and_the_report_says_so(version: Version, path: str):
     """Other code, other libraries or another kind of machine may write another page: go by the statement."""
 
     def change(record: Json) -> None:
@@ -160,9 +158,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("name", [*map(page_name, languages()), "label.html"])
 @pytest.mark.parametrize("what", SCRIPTS)
-def test_a_publisher_that_names_other_code_cannot_put_a_script_into_a_page(
-    version: Version, what: str, name: str
-) -> None:
+def test_a_publisher_that_names_other_code_cannot_put_a_script_into_a_page(version: Version, what: str, name: str):
     """The code is stated by the publisher: it switches off the comparison, and never this."""
     forge(version, record=lambda record: told(record, "software.code", "f" * 64))
     page = version.folder / name
@@ -177,7 +173,7 @@ def test_a_publisher_that_names_other_code_cannot_put_a_script_into_a_page(
 
 def test_pages_that_another_version_made_fail_a_strict_check_and_the_verdict_names_them(
     version: Version, tmp_path: Path
-) -> None:
+):
     """A false page without a script passes, and the verdict says so; `--strict` fails, `--page` is the checker's own.
 
     The page that the checker renders of the same statement is the one that was published before the forgery.
@@ -202,9 +198,7 @@ def test_pages_that_another_version_made_fail_a_strict_check_and_the_verdict_nam
 
 
 @pytest.mark.long
-def test_the_checkers_own_page_is_the_published_one_where_the_same_code_made_it(
-    published: Version, tmp_path: Path
-) -> None:
+def test_the_checkers_own_page_is_the_published_one_where_the_same_code_made_it(published: Version, tmp_path: Path):
     """In each language; nothing is written into the version, nor of a version that does not hold."""
     (tmp_path / "key.pub").write_text(published.key + "\n")
     command = ["verify", str(published.folder), "--strict", "--key", str(tmp_path / "key.pub")]
@@ -228,7 +222,7 @@ def test_the_checkers_own_page_is_the_published_one_where_the_same_code_made_it(
     ("key", "value"),
     [("description", "These are the exact counts; epsilon = 0.001"), ("license", "none"), ("name", "another-v9")],
 )
-def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, key: str, value: str) -> None:
+def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, key: str, value: str):
     """Signed again by the publisher; its digests are right."""
     page = version.folder / "croissant.json"
     page.write_text(json.dumps(json.loads(page.read_text()) | {key: value}), encoding="utf-8")
@@ -237,7 +231,7 @@ def test_a_catalogue_entry_that_says_something_else_is_found(version: Version, k
     assert [(finding.where, finding.field) for finding in report.findings] == [("croissant.json", key)]
 
 
-def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(version: Version) -> None:
+def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(version: Version):
     """Every text and flag of the first file and of the first column, all of them changed at once."""
     page = version.folder / "croissant.json"
     entry = json.loads(page.read_text())
@@ -254,7 +248,7 @@ def test_a_word_about_one_file_or_column_in_the_catalogue_entry_is_compared(vers
 
 
 @pytest.mark.parametrize("name", [*map(page_name, languages())])
-def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
+def test_a_page_that_is_missing_is_found(version: Version, name: str):
     (version.folder / name).unlink()
     report = forge(version).verify()
     assert not report.ok
@@ -263,7 +257,7 @@ def test_a_page_that_is_missing_is_found(version: Version, name: str) -> None:
 
 @pytest.mark.parametrize("value", [3, {"x": [[{}], 3, {"y": None}]}, [], None, [[[[]]]], True])
 @pytest.mark.parametrize("path", ["about.curator", "source.format", "software.packages", "software.code"])
-def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object) -> None:
+def test_a_record_that_no_page_can_be_rendered_of_is_a_finding(version: Version, path: str, value: object):
     """Values of a form that no template expects; whatever rendering raises is a finding, and never a traceback."""
     report = forge(version, record=lambda record: told(record, path, value)).verify()
     assert not report.ok
@@ -280,7 +274,7 @@ HOSTILE = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatch: pytest.MonkeyPatch):
     """Whatever texts a publisher signs, translating them ends: within the bound of a rule, here a tenth of it."""
     monkeypatch.setattr("tasks.verify.MOST_TERMS", 10**8)
     path = version.folder / "record.json"
@@ -293,9 +287,7 @@ def test_hostile_texts_cost_bounded_work(version: Version, what: str, monkeypatc
     assert not report.ok
 
 
-def test_the_work_that_a_record_makes_is_counted_before_it_is_done(
-    version: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_work_that_a_record_makes_is_counted_before_it_is_done(version: Version, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pages, "_TERMS_PER_BYTE", 10**9)
     report = version.verify()
     assert {(f.where, f.field) for f in report.findings} == {("record.json", "what its numbers ask for")}

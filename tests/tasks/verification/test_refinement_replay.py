@@ -1,7 +1,5 @@
 """Replay: what published numbers must be, derived here by another route."""
 
-from __future__ import annotations
-
 import hashlib
 from fractions import Fraction
 from itertools import product
@@ -77,14 +75,14 @@ def table(**changed: object) -> TableStatement:
     return TableStatement.model_validate(stated)
 
 
-def test_rows_stand_in_row_major_order() -> None:
+def test_rows_stand_in_row_major_order():
     """Against itertools.product, whose last factor runs fastest."""
     codes = [label_codes(contract(), ("a", "b"), place).tolist() for place in (0, 1)]
     assert list(zip(*codes, strict=True)) == list(product(range(3), range(2)))
     assert label_codes(contract(), ("b",), 0).tolist() == [0, 1]
 
 
-def test_the_first_difference_is_found_and_counted() -> None:
+def test_the_first_difference_is_found_and_counted():
     left = np.array([1, 2, 3, 4])
     assert first_difference(left, left.copy()) is None
     assert first_difference(left, np.array([1, 0, 3, 0])) == Difference(2, 2, 0, 2)
@@ -99,13 +97,13 @@ def test_the_first_difference_is_found_and_counted() -> None:
     assert first_difference(close, np.ones(2), tolerance=1e-9) is None
 
 
-def test_digests_are_of_little_endian_bytes() -> None:
+def test_digests_are_of_little_endian_bytes():
     assert values_sha256(np.array([1, -1])) == hashlib.sha256(bytes([1, *bytes(7)]) + b"\xff" * 8).hexdigest()
     one = bytes([0, 0, 0, 0, 0, 0, 0xF0, 0x3F])
     assert values_sha256(np.array([1.0])) == hashlib.sha256(one).hexdigest()
 
 
-def test_uncertainty_agrees_with_sums_over_the_distribution() -> None:
+def test_uncertainty_agrees_with_sums_over_the_distribution():
     scale = Fraction(2, 5)
     weights = {x: exp(-abs(x) * float(scale)) for x in range(-300, 301)}
     mass = {x: weight / sum(weights.values()) for x, weight in weights.items()}
@@ -128,7 +126,7 @@ def again(noisy: list[int], about: Contract, total: int | None, **refine: object
     return refined_again([values], AB, meaning(about, **refine), total=total, events=[EVENT])
 
 
-def test_refinement_keeps_the_total_and_the_structural_zeros() -> None:
+def test_refinement_keeps_the_total_and_the_structural_zeros():
     zero = contract(structural_zeros=[{"a": ["y"], "b": ["q"]}])
     noisy = [4, 9, 3, 50, -6, 2]
     counts = again(noisy, zero, 20, method="simplex").values.reshape(-1)
@@ -154,9 +152,7 @@ EXTREME = [2**63 - 1, -(2**63), 2**62, -1, 0, 5]
         ({"method": "auto"}, 5, EXTREME),
     ],
 )
-def test_what_cannot_be_refined_is_a_value_error(
-    refine: dict[str, object], total: int | None, noisy: list[int]
-) -> None:
+def test_what_cannot_be_refined_is_a_value_error(refine: dict[str, object], total: int | None, noisy: list[int]):
     with pytest.raises(ValueError, match=r"."):
         again(noisy, contract(), total, **refine)
 
@@ -176,7 +172,7 @@ def test_what_cannot_be_refined_is_a_value_error(
         ({"suppressed": 0}, "suppressed"),
     ],
 )
-def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, object], says: str) -> None:
+def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, object], says: str):
     made = again([9, 1, -2, 30, 0, 4], contract(), 40, method="negative_l2", **{"lambda": "auto"})
     error = f"{made.estimated_rmse['negative_l2']:.6g}"
     stated = {
@@ -191,7 +187,7 @@ def test_a_choice_is_made_again_and_another_one_is_found(changed: dict[str, obje
     assert says in finding.field
 
 
-def test_the_sign_of_zero_is_a_difference() -> None:
+def test_the_sign_of_zero_is_a_difference():
     """0 and -0 are equal as numbers; a bit that nobody compares could tell of a row."""
     found, expected = np.array([1.0, -0.0, 0.0]), np.array([1.0, 0.0, 0.0])
     difference = first_difference(found, expected)

@@ -1,7 +1,5 @@
 """MANIFEST.json as other people's tools read it: `securesystemslib`, OpenSSL, and a few lines of our own."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -44,7 +42,7 @@ def restate(version: Version, change: Any) -> None:
     edit(version.folder / "MANIFEST.json", lambda m: m.update(payload=b64encode(payload).decode()))
 
 
-def test_securesystemslib_takes_the_envelope_and_refuses_a_changed_one(guild: Version) -> None:
+def test_securesystemslib_takes_the_envelope_and_refuses_a_changed_one(guild: Version):
     key = SSlibKey(key_id(guild.key), "ed25519", "ed25519", {"public": public(guild).public_bytes_raw().hex()})
     value = load(guild.folder / "MANIFEST.json")
     assert Envelope.from_dict(dict(value)).verify([key], 1) == {key.keyid: key}
@@ -54,7 +52,7 @@ def test_securesystemslib_takes_the_envelope_and_refuses_a_changed_one(guild: Ve
 
 
 @pytest.mark.services
-def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: Version, tmp_path: Path) -> None:
+def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: Version, tmp_path: Path):
     value = load(guild.folder / "MANIFEST.json")
     payload = b64decode(value["payload"])
     encoded = b"DSSEv1 28 application/vnd.in-toto+json " + str(len(payload)).encode() + b" " + payload
@@ -73,7 +71,7 @@ def test_openssl_verifies_the_signature_over_an_encoding_written_by_hand(guild: 
 
 
 @pytest.mark.services
-def test_what_the_manual_types_checks_the_envelope_and_makes_the_leaves(guild: Version) -> None:
+def test_what_the_manual_types_checks_the_envelope_and_makes_the_leaves(guild: Version):
     """docs/proof.md word for word, by jq, OpenSSL and plain Python: the note, the envelope, the leaves."""
     page = (Path(__file__).parents[3] / "docs" / "proof.md").read_text(encoding="utf-8")
     [shell] = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -93,7 +91,7 @@ def test_what_the_manual_types_checks_the_envelope_and_makes_the_leaves(guild: V
     assert told == [[str(each.sequence), each.hash] for each in entries]
 
 
-def test_the_subjects_are_the_published_files_and_the_predicate_is_the_record_s(guild: Version) -> None:
+def test_the_subjects_are_the_published_files_and_the_predicate_is_the_record_s(guild: Version):
     stated = statement_of(guild)
     for each in stated["subject"]:
         content = (guild.folder / each["name"]).read_bytes()
@@ -116,7 +114,7 @@ def test_the_subjects_are_the_published_files_and_the_predicate_is_the_record_s(
     }
 
 
-def test_envelope_and_statement_follow_the_published_schemas(guild: Version) -> None:
+def test_envelope_and_statement_follow_the_published_schemas(guild: Version):
     schemas = version_schemas()
     Draft202012Validator(schemas["manifest"]).validate(load(guild.folder / "MANIFEST.json"))
     Draft202012Validator(schemas["dp-release-v1"]).validate(statement_of(guild))
@@ -136,9 +134,7 @@ def test_envelope_and_statement_follow_the_published_schemas(guild: Version) -> 
         ("version", 77),
     ],
 )
-def test_a_publisher_whose_predicate_says_more_than_the_record_is_found(
-    guild: Version, field: str, value: object
-) -> None:
+def test_a_publisher_whose_predicate_says_more_than_the_record_is_found(guild: Version, field: str, value: object):
     """The publisher signs it: only the record tells that it is not so."""
     was = statement_of(guild)["predicate"][field]
     value = "replace_one" if was == value else value
@@ -147,7 +143,7 @@ def test_a_publisher_whose_predicate_says_more_than_the_record_is_found(
     assert ("record.json", field) in {(each.where, each.field) for each in report.findings}
 
 
-def test_a_statement_that_nobody_signed_or_somebody_else_is_found_by_name(guild: Version) -> None:
+def test_a_statement_that_nobody_signed_or_somebody_else_is_found_by_name(guild: Version):
     restate(guild, lambda stated: stated["predicate"].update(epsilon="0.1"))
     assert {each.field for each in guild.verify().checks[1].findings} == {"signatures, sig"}
     sign_manifest(guild.folder, Signer(bytes(32)))
@@ -155,7 +151,7 @@ def test_a_statement_that_nobody_signed_or_somebody_else_is_found_by_name(guild:
     assert (finding.field, finding.allowed) == ("signatures, keyid", f"{key_id(guild.key)}, the pinned key")
 
 
-def test_a_second_signature_neither_helps_nor_harms_but_for_the_manifest_s_own_digest(guild: Version) -> None:
+def test_a_second_signature_neither_helps_nor_harms_but_for_the_manifest_s_own_digest(guild: Version):
     """The envelope holds with it; the journal names the manifest that was published, so rule 4 finds the change."""
     other = {"keyid": "0" * 16, "sig": b64encode(bytes(64)).decode()}
     edit(guild.folder / "MANIFEST.json", lambda m: m["signatures"].append(other))
@@ -175,6 +171,6 @@ def test_a_second_signature_neither_helps_nor_harms_but_for_the_manifest_s_own_d
         (lambda m: m["signatures"][0].update(keyid="x"), "signatures[0].keyid"),
     ],
 )
-def test_an_envelope_of_another_form_is_refused_by_its_field(guild: Version, change: Any, found: str) -> None:
+def test_an_envelope_of_another_form_is_refused_by_its_field(guild: Version, change: Any, found: str):
     edit(guild.folder / "MANIFEST.json", change)
     assert found in {each.field for each in guild.verify().checks[1].findings}

@@ -1,7 +1,5 @@
 """What is drawn for each kind of statistic: the numbers of the rows themselves, and moves of the worst neighbour."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +22,7 @@ from tests.worlds.statistics import StatisticsScenario
 
 
 @under_both("clips")
-def test_the_charge_is_fixed_before_any_clip_is_known(tmp_path: Path, scenario: StatisticsScenario) -> None:
+def test_the_charge_is_fixed_before_any_clip_is_known(tmp_path: Path, scenario: StatisticsScenario):
     """A budget of the later draws' parts beside the histograms and the other draws; together at most epsilon."""
     _, contract, plan = scenario.planned(tmp_path)
     budget = plan.events[-1]
@@ -42,7 +40,7 @@ def test_the_charge_is_fixed_before_any_clip_is_known(tmp_path: Path, scenario: 
     assert all(set(draw.event.moves) == {k} for draw in plan.clips)
 
 
-def test_histograms_and_clipped_sums_are_those_of_the_rows(tmp_path: Path) -> None:
+def test_histograms_and_clipped_sums_are_those_of_the_rows(tmp_path: Path):
     """From the frame itself; a handle on a part of a lattice never gives the numbers of another part, or of all."""
     scenario = kinds.clips()
     contract, plan, table = scenario.snapshot(tmp_path)
@@ -86,7 +84,7 @@ def told_apart(rows: pl.DataFrame, column: str | None) -> int:
 @pytest.mark.parametrize("scenario", [laplace, gaussian], ids=["laplace", "gaussian"])
 def test_what_is_drawn_are_the_different_values_of_the_rows_that_are_kept(
     tmp_path: Path, scenario: Callable[[], KeyScenario]
-) -> None:
+):
     """Of the frame itself, by ward and over all rows. Moves: three rows of a unit, or it in three or six cells."""
     contract, plan, table = scenario().snapshot(tmp_path)
     with duckdb.connect(str(table.path), read_only=True) as connection:
@@ -111,7 +109,7 @@ def test_what_is_drawn_are_the_different_values_of_the_rows_that_are_kept(
 
 
 @under_both("moments")
-def test_what_is_drawn_are_the_sums_of_the_rows(tmp_path: Path, scenario: StatisticsScenario) -> None:
+def test_what_is_drawn_are_the_sums_of_the_rows(tmp_path: Path, scenario: StatisticsScenario):
     """Of the frame itself: values clipped and rounded, missing bills 0, missing ages apart."""
     contract, plan, table = scenario.snapshot(tmp_path)
     k = contract.unit.max_rows_per_unit
@@ -140,7 +138,7 @@ def test_what_is_drawn_are_the_sums_of_the_rows(tmp_path: Path, scenario: Statis
 
 @pytest.mark.usefixtures("every_row_kept")
 @pytest.mark.parametrize("scenario", [kinds.quotas(), kinds.quotas_of_rows()], ids=["three rows", "one row"])
-def test_what_is_drawn_is_cut_unit_by_unit(tmp_path: Path, scenario: StatisticsScenario) -> None:
+def test_what_is_drawn_is_cut_unit_by_unit(tmp_path: Path, scenario: StatisticsScenario):
     """Of the rows themselves: nobody adds more than the quota over all cells; who has less adds all of it."""
     contract, plan, table = scenario.snapshot(tmp_path)
     form = plan.draws[0].addends
@@ -156,7 +154,7 @@ def test_what_is_drawn_is_cut_unit_by_unit(tmp_path: Path, scenario: StatisticsS
 
 
 @under_both("trees")
-def test_a_row_moves_one_node_of_each_level(tmp_path: Path, scenario: StatisticsScenario) -> None:
+def test_a_row_moves_one_node_of_each_level(tmp_path: Path, scenario: StatisticsScenario):
     """The levels count the same rows, missing values stand beside them; the event is that of so many marginals."""
     contract, plan, table = scenario.snapshot(tmp_path)
     trees = [(draw, draw.addends) for draw in plan.draws if isinstance(draw.addends, ValueTree)]
@@ -175,7 +173,7 @@ def test_a_row_moves_one_node_of_each_level(tmp_path: Path, scenario: Statistics
         assert draw.event.moves == ((k,) if contract.adjacency == "add_remove" else (k, k)) * tree.levels
 
 
-def test_leaves_count_the_rows_of_their_intervals(tmp_path: Path) -> None:
+def test_leaves_count_the_rows_of_their_intervals(tmp_path: Path):
     """Bills of the frame itself, clipped and rounded; missing ones are mapped to 0 by the contract."""
     scenario = kinds.trees()
     contract, plan, table = scenario.snapshot(tmp_path)
@@ -189,7 +187,7 @@ def test_leaves_count_the_rows_of_their_intervals(tmp_path: Path) -> None:
 
 
 @under_both("choices")
-def test_the_price_of_choices_is_a_part_of_the_tree_s(tmp_path: Path, scenario: StatisticsScenario) -> None:
+def test_the_price_of_choices_is_a_part_of_the_tree_s(tmp_path: Path, scenario: StatisticsScenario):
     """Choices and their tree have together what the tree alone would have: of its share three quarters and one."""
     _, _, plan = scenario.planned(tmp_path)
     trees = {draw.key: draw.share for draw in plan.draws}
@@ -200,7 +198,7 @@ def test_the_price_of_choices_is_a_part_of_the_tree_s(tmp_path: Path, scenario: 
     assert sum(each.share for each in (*plan.draws, *plan.choices)) == 1
 
 
-def test_the_values_of_a_snapshot_are_those_of_its_rows(tmp_path: Path) -> None:
+def test_the_values_of_a_snapshot_are_those_of_its_rows(tmp_path: Path):
     """Bills of the frame itself, clipped and rounded; missing ages have no line."""
     scenario = kinds.choices()
     contract, plan, table = scenario.snapshot(tmp_path)

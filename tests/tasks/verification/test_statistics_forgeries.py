@@ -1,7 +1,5 @@
 """Forged versions of each kind of statistic: whatever its publisher signs again, a rule finds it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -429,21 +427,21 @@ KINDS: dict[str, tuple[Callable[[], StatisticsScenario], dict[str, Forgery]]] = 
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, forged) in KINDS.items() for name in forged])
-def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, kind: str, name: str) -> None:
+def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, kind: str, name: str):
     """Everything is signed again; other rules may break beside it, since words and losses follow from the record."""
     scenario, forgeries = KINDS[kind]
     forgeries[name].check_found(worlds.published(scenario()).copy(tmp_path / "v"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path, kind: str) -> None:
+def test_the_forger_s_tools_alone_change_nothing(worlds: Worlds, tmp_path: Path, kind: str):
     scenario, _ = KINDS[kind]
     forge(worlds.published(scenario()).copy(tmp_path / "v")).assert_verifies()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("end", ["low", "high"])
-def test_an_end_of_a_clip_that_is_no_number_is_a_finding(worlds: Worlds, tmp_path: Path, end: str) -> None:
+def test_an_end_of_a_clip_that_is_no_number_is_a_finding(worlds: Worlds, tmp_path: Path, end: str):
     """In a draw and in the stated clip: never a traceback."""
     texts = ("", "NaN", "Infinity", "-0", "9" * 400, "1e999999999", "1.0", "abc")
     changes = [change for text in texts for change in (drawn(2, "addends", **{end: text}), clip(0, **{end: text}))]

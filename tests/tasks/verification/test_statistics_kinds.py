@@ -1,7 +1,5 @@
 """Versions of each kind of statistic: they verify, what they say follows from what was drawn, and pages tell it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,9 +49,7 @@ def refined(worlds: Worlds) -> Version:
 
 @pytest.mark.long
 @under_both("clips")
-def test_a_version_with_private_clips_verifies_and_says_what_they_cost(
-    worlds: Worlds, scenario: StatisticsScenario
-) -> None:
+def test_a_version_with_private_clips_verifies_and_says_what_they_cost(worlds: Worlds, scenario: StatisticsScenario):
     version = worlds.published(scenario)
     version.assert_verifies()
     draws = {each["key"]: each for each in replayed(version)["draws"]}
@@ -77,7 +73,7 @@ def test_a_version_with_private_clips_verifies_and_says_what_they_cost(
 
 
 @pytest.mark.long
-def test_a_table_of_few_rows_keeps_the_whole_bounds(tmp_path: Path, worlds: Worlds) -> None:
+def test_a_table_of_few_rows_keeps_the_whole_bounds(tmp_path: Path, worlds: Worlds):
     """Nothing is found among three rows; other noise than this may make them look like many."""
     version = worlds.published(replace(kinds.clips(), rows=3, release="few"))
     assert version.verify().ok
@@ -87,7 +83,7 @@ def test_a_table_of_few_rows_keeps_the_whole_bounds(tmp_path: Path, worlds: Worl
 
 @pytest.mark.long
 @under_both("weights")
-def test_a_version_with_weights_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_weights_verifies(worlds: Worlds, scenario: StatisticsScenario):
     """All rules; the moves of each draw are those of rows that weigh the largest weight."""
     version = worlds.published(scenario)
     version.assert_verifies()
@@ -103,7 +99,7 @@ def test_a_version_with_weights_verifies(worlds: Worlds, scenario: StatisticsSce
     assert draws[1]["addends"]["counts_rows"] is True
 
 
-def test_weighted_statistics_follow_from_the_noisy_numbers(worlds: Worlds) -> None:
+def test_weighted_statistics_follow_from_the_noisy_numbers(worlds: Worlds):
     """A second derivation by exact fractions of every estimate that nothing cuts."""
     folder = worlds.published(kinds.weights()).folder
     rows = pq.read_table(folder / "data/ward.parquet").to_pylist()
@@ -127,7 +123,7 @@ def test_weighted_statistics_follow_from_the_noisy_numbers(worlds: Worlds) -> No
     ]
 
 
-def test_weighted_numbers_are_near_those_of_the_rows(worlds: Worlds) -> None:
+def test_weighted_numbers_are_near_those_of_the_rows(worlds: Worlds):
     """Weighted sums of the frame itself, clipped and rounded, lie within 20 deviations of what is published."""
     scenario = kinds.weights()
     version, frame = worlds.published(scenario), scenario.frame()
@@ -145,7 +141,7 @@ def test_weighted_numbers_are_near_those_of_the_rows(worlds: Worlds) -> None:
     assert abs(everybody["count"] - weights.sum()) < 10 * wide
 
 
-def test_the_record_says_by_what_rows_are_weighed(worlds: Worlds) -> None:
+def test_the_record_says_by_what_rows_are_weighed(worlds: Worlds):
     words = worlds.published(kinds.weights()).words
     tables = words["product.tables"]
     assert [each["survey_weight"]["column"] for each in tables] == ["age", "bill", "bill"]
@@ -159,7 +155,7 @@ def test_the_record_says_by_what_rows_are_weighed(worlds: Worlds) -> None:
     assert "bill, up to 400: counts are sums of it" in page
 
 
-def test_a_count_alone_is_read_as_it_was_stated(worlds: Worlds) -> None:
+def test_a_count_alone_is_read_as_it_was_stated(worlds: Worlds):
     """The statement gives the addends again, with the numbers of their lattice."""
     stated = replayed(worlds.published(kinds.weights()))["draws"][1]["addends"]
     addends = AddendsStatement.model_validate(stated).addends
@@ -168,7 +164,7 @@ def test_a_count_alone_is_read_as_it_was_stated(worlds: Worlds) -> None:
 
 
 @pytest.mark.long
-def test_a_version_with_sizes_verifies_and_they_are_near_those_of_the_rows(worlds: Worlds) -> None:
+def test_a_version_with_sizes_verifies_and_they_are_near_those_of_the_rows(worlds: Worlds):
     """Intervals are about the noise: that of all rows holds the size of the frame, or is 10 times too narrow."""
     version, frame = worlds.published(kinds.sizes()), kinds.sizes().frame()
     version.assert_verifies()
@@ -185,7 +181,7 @@ def test_a_version_with_sizes_verifies_and_they_are_near_those_of_the_rows(world
     assert all(row["effective_size_age_low"] <= row["effective_size_age"] for row in rows)
 
 
-def test_the_record_and_the_page_say_what_an_effective_size_is(worlds: Worlds) -> None:
+def test_the_record_and_the_page_say_what_an_effective_size_is(worlds: Worlds):
     version = worlds.published(kinds.sizes())
     tables, errors = (version.words[name] for name in ("product.tables", "utility.expected_error"))
     assert "effective_size_age" in tables[0]["statistics"]
@@ -201,9 +197,7 @@ DISTINCT = (distinct_counts.laplace, distinct_counts.gaussian, distinct_counts.o
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", DISTINCT)
-def test_a_version_with_distinct_values_verifies_by_all_rules(
-    worlds: Worlds, scenario: Callable[[], KeyScenario]
-) -> None:
+def test_a_version_with_distinct_values_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]):
     """Both adjacencies, texts and declared columns, a survey weight and selected keys beside."""
     report = worlds.published(scenario()).verify(deep=True)
     assert report.ok, report.findings
@@ -212,7 +206,7 @@ def test_a_version_with_distinct_values_verifies_by_all_rules(
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", DISTINCT[:2])
-def test_published_numbers_are_possible_ones(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
+def test_published_numbers_are_possible_ones(worlds: Worlds, scenario: Callable[[], KeyScenario]):
     """Whole, between 0 and what the contract declares, the estimate within its interval; excluded cells are 0."""
     version = worlds.published(scenario())
     sizes = {"floor": 3, "age": 100, "bill": 9001, "arrived": 4, "ward": 3}
@@ -235,7 +229,7 @@ def test_published_numbers_are_possible_ones(worlds: Worlds, scenario: Callable[
     assert seen == {*most, "units", "distinct_note"}
 
 
-def test_keys_have_their_units_and_the_notes_of_other_tables_are_told_apart(worlds: Worlds) -> None:
+def test_keys_have_their_units_and_the_notes_of_other_tables_are_told_apart(worlds: Worlds):
     """A selected key is one text; the cell of all others has many, that of missing ones none.
 
     stat: epsilon 8 in 5 draws and a selection: the scale of a number is at most 3 / 0.66 < 5, and 100 of it is
@@ -256,7 +250,7 @@ def test_keys_have_their_units_and_the_notes_of_other_tables_are_told_apart(worl
     assert events[units]["moves"] == [1, 1, 1]  # how many cells there will be, nobody knows before
 
 
-def test_pages_say_what_was_told_apart(worlds: Worlds) -> None:
+def test_pages_say_what_was_told_apart(worlds: Worlds):
     """Each statistic by its name, what is a value, and what is known to be wrong."""
     page = " ".join((worlds.published(distinct_counts.laplace()).folder / "record.html").read_text().split())
     for words in (
@@ -270,7 +264,7 @@ def test_pages_say_what_was_told_apart(worlds: Worlds) -> None:
 
 @pytest.mark.long
 @under_both("moments")
-def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenario: StatisticsScenario):
     version = worlds.published(scenario)
     version.assert_verifies()
     wards = rows_of(version, "ward")
@@ -283,7 +277,7 @@ def test_a_version_with_variances_and_sums_alone_verifies(worlds: Worlds, scenar
         assert every[f"sd_bill_clipped{end}"].to_list() == pytest.approx(roots, rel=0.05)
 
 
-def test_where_nothing_counts_rows_no_cell_is_called_empty(worlds: Worlds) -> None:
+def test_where_nothing_counts_rows_no_cell_is_called_empty(worlds: Worlds):
     """A sum alone has no count beside it; another column's sum, or a variance, brings one."""
     version = worlds.published(kinds.moments())
     found = {path.stem: pl.read_parquet(path).columns for path in (version.folder / "data").glob("*.parquet")}
@@ -291,7 +285,7 @@ def test_where_nothing_counts_rows_no_cell_is_called_empty(worlds: Worlds) -> No
     assert all(columns[-1] == "near_zero" for name, columns in found.items() if name != "only")
 
 
-def test_cells_that_hold_nobody_have_no_deviation_and_no_quantile(worlds: Worlds) -> None:
+def test_cells_that_hold_nobody_have_no_deviation_and_no_quantile(worlds: Worlds):
     """Ages from 75 on are excluded among children."""
     for scenario, missing in ((kinds.moments(), "sd_bill"), (kinds.trees(), "q50_bill")):
         rows = rows_of(worlds.published(scenario), "zeros").rows(named=True)
@@ -304,7 +298,7 @@ def test_cells_that_hold_nobody_have_no_deviation_and_no_quantile(worlds: Worlds
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [kinds.quotas(), three_rows(kinds.QUOTAS), kinds.quotas_of_rows()])
-def test_a_version_with_quotas_verifies_and_says_its_quotas(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_quotas_verifies_and_says_its_quotas(worlds: Worlds, scenario: StatisticsScenario):
     version = worlds.published(scenario)
     version.assert_verifies()
     stated = [draw.get("addends", {}).get("per_unit") for draw in replayed(version)["draws"]]
@@ -313,7 +307,7 @@ def test_a_version_with_quotas_verifies_and_says_its_quotas(worlds: Worlds, scen
 
 
 @pytest.mark.long
-def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds) -> None:
+def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds):
     version = worlds.published(kinds.quotas_of_keys())
     version.assert_verifies()
     found = {name: rows_of(version, name) for name in ("note", "ward")}
@@ -325,7 +319,7 @@ def test_selected_keys_have_sums_within_quotas_too(worlds: Worlds) -> None:
 
 @pytest.mark.long
 @under_both("trees")
-def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario):
     version = worlds.published(scenario)
     version.assert_verifies()
     table = pq.read_table(version.folder / "data/ward.parquet").to_pydict()
@@ -338,7 +332,7 @@ def test_a_version_with_quantiles_verifies(worlds: Worlds, scenario: StatisticsS
 
 @pytest.mark.long
 @under_both("choices")
-def test_a_version_with_chosen_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_chosen_quantiles_verifies(worlds: Worlds, scenario: StatisticsScenario):
     """The published values are the chosen ones, within their intervals; the median stands under its own name."""
     version = worlds.published(scenario)
     version.assert_verifies()
@@ -355,7 +349,7 @@ def test_a_version_with_chosen_quantiles_verifies(worlds: Worlds, scenario: Stat
 
 
 @pytest.mark.parametrize("scenario", [kinds.shares(), kinds.shares("gaussian")], ids=["laplace", "gaussian"])
-def test_a_version_with_optimal_shares_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_optimal_shares_verifies(worlds: Worlds, scenario: StatisticsScenario):
     version = worlds.published(scenario)
     version.assert_verifies()
     assert replayed(version)["product"]["split"] == "optimal"
@@ -363,11 +357,11 @@ def test_a_version_with_optimal_shares_verifies(worlds: Worlds, scenario: Statis
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [kinds.suppressed(), kinds.suppressed_units()], ids=["laplace", "gaussian"])
-def test_a_version_with_suppressed_cells_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_a_version_with_suppressed_cells_verifies(worlds: Worlds, scenario: StatisticsScenario):
     worlds.published(scenario).assert_verifies(deep=True)
 
 
-def test_nothing_of_a_suppressed_cell_is_published(suppressing: Version) -> None:
+def test_nothing_of_a_suppressed_cell_is_published(suppressing: Version):
     """Its statistics are missing in data and CSV, its noisy numbers in measurements; the others are all there."""
     data = pq.read_table(suppressing.folder / "data/ward_x_age.parquet")
     gone = data.column("suppressed").to_numpy()
@@ -393,7 +387,7 @@ def test_nothing_of_a_suppressed_cell_is_published(suppressing: Version) -> None
     np.testing.assert_array_equal(gone, expected)
 
 
-def test_published_cells_are_those_of_many_rows(suppressing: Version) -> None:
+def test_published_cells_are_those_of_many_rows(suppressing: Version):
     """Of the cells by insurance and floor six have hundreds of rows, and three have none: those are gone."""
     data = rows_of(suppressing, "how many")
     assert data.filter(pl.col("suppressed"))["insured"].cast(pl.String).to_list() == ["(null)"] * 3
@@ -402,7 +396,7 @@ def test_published_cells_are_those_of_many_rows(suppressing: Version) -> None:
     assert measured.filter(pl.col("suppressed"))["noisy"].to_list() == [None] * 3
 
 
-def test_record_and_page_say_what_the_rule_is(suppressing: Version) -> None:
+def test_record_and_page_say_what_the_rule_is(suppressing: Version):
     told: list[Json] = suppressing.words["product.tables"]
     rules = {each["table"]: each["minimum_frequency"] for each in told}
     assert {name: [each["draw"] for each in rule["draws"]] for name, rule in rules.items()} == {
@@ -422,7 +416,7 @@ def test_record_and_page_say_what_the_rule_is(suppressing: Version) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [kinds.refined(), kinds.refined_total()], ids=["laplace", "public total"])
-def test_refined_counts_have_one_total_and_the_version_verifies(worlds: Worlds, scenario: StatisticsScenario) -> None:
+def test_refined_counts_have_one_total_and_the_version_verifies(worlds: Worlds, scenario: StatisticsScenario):
     """Weighted tables have a total of their own; a table that publishes no count has none to refine."""
     made = worlds.published(scenario)
     made.assert_verifies(deep=True)
@@ -437,7 +431,7 @@ def test_refined_counts_have_one_total_and_the_version_verifies(worlds: Worlds, 
         assert totals[0] == 2000
 
 
-def test_counts_alone_are_refined_as_those_of_tables(refined: Version) -> None:
+def test_counts_alone_are_refined_as_those_of_tables(refined: Version):
     """A second derivation: the projection of the noisy whole counts themselves, rounded to the total."""
     found = rows_of(refined, "many")["count_refined"].to_numpy()
     noisy = pl.read_parquet(next((refined.folder / "measurements").glob("*-insured_x_floor.parquet")))["noisy"]
@@ -446,14 +440,14 @@ def test_counts_alone_are_refined_as_those_of_tables(refined: Version) -> None:
     np.testing.assert_array_equal(found, round_to_total(projected, total))
 
 
-def test_an_excluded_cell_stays_empty_and_noisy_counts_stay_as_they_are(refined: Version) -> None:
+def test_an_excluded_cell_stays_empty_and_noisy_counts_stay_as_they_are(refined: Version):
     rows = rows_of(refined, "ward_x_age").with_columns(pl.col("ward", "age").cast(pl.String))
     (empty,) = rows.filter((pl.col("ward") == "children") & (pl.col("age") == "75 to 99")).rows(named=True)
     assert (empty["count"], empty["count_refined"]) == (0, 0)
     assert (rows["count"] != rows["count_refined"]).any()
 
 
-def test_record_and_page_say_how_counts_are_refined(refined: Version) -> None:
+def test_record_and_page_say_how_counts_are_refined(refined: Version):
     steps = {each["table"]: " ".join(each["steps"]) for each in refined.words["product.tables"]}
     assert "method negative_l2, lambda 0.02" in steps["many"]
     assert "refined" not in steps["floor"]
@@ -471,7 +465,7 @@ def test_record_and_page_say_how_counts_are_refined(refined: Version) -> None:
         ({"refine": {"method": "simplex"}, "minimum_frequency": {"k": 3, "t": 0}}, "one of the two"),
     ],
 )
-def test_what_cannot_be_refined_is_refused_with_words(written: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_refined_is_refused_with_words(written: dict[str, Any], says: str):
     tables = [{"by": ["ward"], "of": ["count"]}]
     with pytest.raises(ValidationError, match=re.escape(says)):
         StatisticsProduct.model_validate({"kind": "statistics", "tables": tables, **written})

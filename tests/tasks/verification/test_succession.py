@@ -1,7 +1,5 @@
 """A version beside others: whoever cut or rewrote the journal between them is found, and what witnesses saw of it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -63,7 +61,7 @@ def checked(folder: Path, number: int) -> VerificationReport:
 
 
 @pytest.mark.long
-def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Path) -> None:
+def test_a_version_beside_the_one_before_passes_and_so_does_that_one(folder: Path):
     for number in (1, 2):
         assert checked(folder, number).findings == ()
     head = proof_head(load(proof_of(folder, 1)))
@@ -91,17 +89,17 @@ def accused(folder: Path, field: str) -> str:
     return finding.found
 
 
-def test_a_proof_that_leaves_the_checkpoint_before_out_is_found(folder: Path) -> None:
+def test_a_proof_that_leaves_the_checkpoint_before_out_is_found(folder: Path):
     edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
     assert accused(folder, "earlier") == "no earlier checkpoint"
 
 
-def test_a_journal_that_was_cut_and_grown_anew_is_found_though_the_publisher_signs_it(folder: Path) -> None:
+def test_a_journal_that_was_cut_and_grown_anew_is_found_though_the_publisher_signs_it(folder: Path):
     regrow(folder, before=20)
     assert accused(folder, "earlier") == "no earlier checkpoint"
 
 
-def test_a_journal_that_was_rewritten_cannot_show_the_checkpoint_before(folder: Path) -> None:
+def test_a_journal_that_was_rewritten_cannot_show_the_checkpoint_before(folder: Path):
     """Its own root at that size is another one; the root that was published is not one of it."""
     honest = load(proof_of(folder, 2))
     before = proof_head(honest).size - len(honest["entries"])
@@ -110,14 +108,14 @@ def test_a_journal_that_was_rewritten_cannot_show_the_checkpoint_before(folder: 
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder: Path, before: int) -> None:
+def test_a_proof_of_another_ledger_is_found_however_short_its_journal_is(folder: Path, before: int):
     """One journal has one entry at a place: the two proofs differ where both have an entry."""
     regrow(folder, before=before)
     findings = checked(folder, 2).findings
     assert "another entry" in {each.found for each in findings if each.field.startswith("entries, sequence")}
 
 
-def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(folder: Path, ledger: Ledger) -> None:
+def test_a_version_that_was_finished_later_does_not_accuse_the_one_after_it(folder: Path, ledger: Ledger):
     """Its checkpoint has seen more than theirs: the later proof of v1 says nothing about that of v2."""
     later = ledger.prove(ledger.versions("town")[0].run_key, SIGNER)
     assert proof_head(later).size >= proof_head(load(proof_of(folder, 2))).size
@@ -151,9 +149,7 @@ def be_of_another_release(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [garble, remove, sign_otherwise, sign_nothing, be_of_another_release])
-def test_a_version_before_that_does_not_hold_itself_is_no_witness(
-    folder: Path, spoil: Callable[[Path], None]
-) -> None:
+def test_a_version_before_that_does_not_hold_itself_is_no_witness(folder: Path, spoil: Callable[[Path], None]):
     """Whoever can put a folder beside a version cannot make it fail; the folder fails where it is verified itself."""
     spoil(folder)
     report = checked(folder, 2)
@@ -163,13 +159,13 @@ def test_a_version_before_that_does_not_hold_itself_is_no_witness(
     assert not checked(folder, 1).ok
 
 
-def test_a_later_version_is_no_witness_of_an_earlier_one(folder: Path) -> None:
+def test_a_later_version_is_no_witness_of_an_earlier_one(folder: Path):
     edit(proof_of(folder, 1), lambda proof: proof.update(earlier=[]))
     edit(proof_of(folder, 2), lambda proof: proof.update(earlier=[]))
     assert checked(folder, 1).ok
 
 
-def test_what_is_no_version_of_the_store_is_not_asked(folder: Path) -> None:
+def test_what_is_no_version_of_the_store_is_not_asked(folder: Path):
     store = folder / "releases" / "town"
     for name in ("v01", "v1.5", ".staging-v1", "w1", "v3"):
         shutil.copytree(store / "v1", store / name)
@@ -184,9 +180,7 @@ def test_what_is_no_version_of_the_store_is_not_asked(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("returnable", "found"), [(0, 1), (10**12, 0)])
-def test_an_account_never_holds_less_than_the_charge_before_left_on_it(
-    folder: Path, returnable: int, found: int
-) -> None:
+def test_an_account_never_holds_less_than_the_charge_before_left_on_it(folder: Path, returnable: int, found: int):
     """v2 says that less stood there than v1 left. Only what could still be given back explains that."""
     proofs = [Proof.model_validate(load(proof_of(folder, number))) for number in (1, 2)]
     runs = [run for run, _ in (read_run(proof, where="PROOF.json") for proof in proofs) if run is not None]
@@ -207,7 +201,7 @@ def test_an_account_never_holds_less_than_the_charge_before_left_on_it(
     assert check_before(proofs[1], lower, later, where="PROOF.json") == []  # it was charged after this one
 
 
-def test_what_stands_on_an_account_and_may_be_given_back_is_written_into_the_charge(tmp_path: Path) -> None:
+def test_what_stands_on_an_account_and_may_be_given_back_is_written_into_the_charge(tmp_path: Path):
     """Two charges at once, and the first is given back: the second said that this could come."""
     facts = first().run(tmp_path)
     opened = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", draws=tmp_path / "draws")
@@ -221,7 +215,7 @@ def test_what_stands_on_an_account_and_may_be_given_back_is_written_into_the_cha
     opened.close()
 
 
-def test_a_folder_that_is_called_like_another_version_is_found(folder: Path) -> None:
+def test_a_folder_that_is_called_like_another_version_is_found(folder: Path):
     store = folder / "releases" / "town"
     (store / "v2").rename(store / "v7")
     report = verify(store / "v7", public_key=SIGNER.public_key)
@@ -232,7 +226,7 @@ def test_a_folder_that_is_called_like_another_version_is_found(folder: Path) -> 
     assert verify(store / "a copy of mine", public_key=SIGNER.public_key).ok
 
 
-def test_latest_that_leads_to_an_older_version_is_said(folder: Path) -> None:
+def test_latest_that_leads_to_an_older_version_is_said(folder: Path):
     store = folder / "releases" / "town"
     latest = store / "latest"
     honest = [verify(store / name, public_key=SIGNER.public_key) for name in ("latest", "v1", "v2")]
@@ -246,7 +240,7 @@ def test_latest_that_leads_to_an_older_version_is_said(folder: Path) -> None:
         assert note.startswith("latest leads to v1, although v2 lies beside it")
 
 
-def test_latest_that_leads_to_another_release_is_found(folder: Path) -> None:
+def test_latest_that_leads_to_another_release_is_found(folder: Path):
     store = folder / "releases" / "town"
     shutil.copytree(folder / "releases" / "town" / "v1", folder / "releases" / "village" / "v1")
     (store / "latest").unlink()
@@ -258,7 +252,7 @@ def test_latest_that_leads_to_another_release_is_found(folder: Path) -> None:
     assert [note.startswith("latest, beside this version, leads elsewhere") for note in beside.notes] == [True]
 
 
-def test_a_withdrawn_version_still_verifies_and_can_be_proven_again(folder: Path, ledger: Ledger) -> None:
+def test_a_withdrawn_version_still_verifies_and_can_be_proven_again(folder: Path, ledger: Ledger):
     """Its withdrawal is the journal's to tell; the proof is of what was published."""
     run_key = ledger.versions("town")[0].run_key
     ledger.withdraw("town", 1, reason="a column was mislabelled")
@@ -277,7 +271,7 @@ def mine(worlds: Worlds, tmp_path: Path) -> Version:
     return worlds.published(first()).copy(tmp_path / "mine" / "town" / "v1")
 
 
-def test_a_copy_contradicts_nothing(mine: Version, tmp_path: Path) -> None:
+def test_a_copy_contradicts_nothing(mine: Version, tmp_path: Path):
     """Whether the two are named as versions, releases or stores."""
     theirs = mine.copy(tmp_path / "theirs" / "town" / "v1")
     for up in (0, 1, 2):
@@ -285,7 +279,7 @@ def test_a_copy_contradicts_nothing(mine: Version, tmp_path: Path) -> None:
         assert compare_folders(one, other, public_key=mine.key) == ([], [])
 
 
-def test_two_versions_of_one_number_are_found(mine: Version, tmp_path: Path) -> None:
+def test_two_versions_of_one_number_are_found(mine: Version, tmp_path: Path):
     """Both hold by themselves, signed by the publisher; side by side they do not."""
     theirs = forge(mine.copy(tmp_path / "theirs" / "town" / "v1"))
     findings, _ = compare_folders(mine.folder, theirs.folder, public_key=mine.key)
@@ -299,7 +293,7 @@ def test_two_versions_of_one_number_are_found(mine: Version, tmp_path: Path) -> 
     assert all("show both" in finding.remedy for finding in findings)
 
 
-def test_a_proof_that_does_not_hold_is_no_testimony(mine: Version, tmp_path: Path) -> None:
+def test_a_proof_that_does_not_hold_is_no_testimony(mine: Version, tmp_path: Path):
     """Whoever changes a copy cannot make the publisher look like a cheat: what does not hold is left out."""
     theirs = mine.copy(tmp_path / "theirs" / "town" / "v1")
     proof = theirs.folder / "PROOF.json"
@@ -309,7 +303,7 @@ def test_a_proof_that_does_not_hold_is_no_testimony(mine: Version, tmp_path: Pat
         compare_folders(mine.folder, theirs.folder, public_key=mine.key)
 
 
-def test_a_folder_without_a_proof_under_the_key_is_refused(mine: Version, tmp_path: Path) -> None:
+def test_a_folder_without_a_proof_under_the_key_is_refused(mine: Version, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SpecRefused, match=r"no PROOF\.json"):
         compare_folders(mine.folder, tmp_path / "empty", public_key=mine.key)
@@ -317,7 +311,7 @@ def test_a_folder_without_a_proof_under_the_key_is_refused(mine: Version, tmp_pa
         compare_folders(mine.folder, mine.folder, public_key=Signer(bytes(32)).public_key)
 
 
-def test_two_journals_of_one_key_within_one_folder_are_found(mine: Version, tmp_path: Path) -> None:
+def test_two_journals_of_one_key_within_one_folder_are_found(mine: Version, tmp_path: Path):
     """A store may have both of them: the second proof is held against the first, and does not take its place."""
     publish_version(first(), tmp_path / "other").copy(tmp_path / "mine" / "village" / "v1")
     store, theirs = tmp_path / "mine", mine.copy(tmp_path / "theirs" / "town" / "v1")
@@ -343,14 +337,14 @@ def cosigned_at(time: int) -> str:
 
 
 @pytest.mark.parametrize("ahead", [-86_400, 0, 3600])
-def test_a_witness_whose_clock_is_an_hour_ahead_counts(ahead: int) -> None:
+def test_a_witness_whose_clock_is_an_hour_ahead_counts(ahead: int):
     findings, notes = check_witnesses(cosigned_at(int(NOW.timestamp()) + ahead), POLICY, now=NOW)
     assert findings == []
     assert notes[0].startswith("witness a saw this journal at 2026-11-2")
 
 
 @pytest.mark.parametrize("time", [0, int(NOW.timestamp()) + 3601, 2**62, 2**63 - 1])
-def test_a_time_that_cannot_be_is_a_finding_by_name_and_its_line_does_not_count(time: int) -> None:
+def test_a_time_that_cannot_be_is_a_finding_by_name_and_its_line_does_not_count(time: int):
     """Its signature holds: whoever has the witness's key made it. No number stops the checker."""
     findings, notes = check_witnesses(cosigned_at(time), POLICY, now=NOW)
     assert [finding.field for finding in findings] == ["witness a", "cosignatures"]
@@ -362,7 +356,7 @@ def test_a_time_that_cannot_be_is_a_finding_by_name_and_its_line_does_not_count(
 @pytest.mark.parametrize(
     ("days", "holds"), [(0, True), (-1, True), (29, True), (-2, False), (33, False), (7 * 365, False)]
 )
-def test_the_journals_dates_are_those_at_which_witnesses_saw_it(days: int, holds: bool) -> None:
+def test_the_journals_dates_are_those_at_which_witnesses_saw_it(days: int, holds: bool):
     """A journal that is dated 2019 and was first seen in 2026 was dated by a clock that was wrong, or by choice."""
     seen = cosigned_at(int(NOW.timestamp()) - 3600)
     published = NOW - timedelta(days=days, hours=1)

@@ -1,7 +1,5 @@
 """Verify against the publisher: whoever owns the key and the ledger can sign anything, but not make it add up."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,7 +31,7 @@ from tests.worlds.versions import SEED, Version, broken
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["town", "guild", "extract"])
-def test_the_forger_s_tools_alone_change_nothing(versions: dict[str, Version], tmp_path: Path, name: str) -> None:
+def test_the_forger_s_tools_alone_change_nothing(versions: dict[str, Version], tmp_path: Path, name: str):
     """Re-signed and re-chained without a change, a version passes: what is caught below is caught for its content."""
     version = forge(versions[name].copy(tmp_path / "v"))
     version.assert_verifies()
@@ -42,7 +40,7 @@ def test_the_forger_s_tools_alone_change_nothing(versions: dict[str, Version], t
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(
     versions: dict[str, Version], tmp_path: Path, name: str
-) -> None:
+):
     forgery = FORGERIES[name]
     forgery.check_found(versions[forgery.of].copy(tmp_path / "v"), alone=True)
 
@@ -60,7 +58,7 @@ def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(
 )
 def test_a_catalogue_entry_that_describes_other_files_is_caught(
     versions: dict[str, Version], tmp_path: Path, change: Change
-) -> None:
+):
     version = versions["guild"].copy(tmp_path / "v")
     edit(version.folder / "croissant.json", change)
     digest = sign_manifest(version.folder, version.signer)
@@ -72,7 +70,7 @@ def test_a_catalogue_entry_that_describes_other_files_is_caught(
     assert {finding.where for finding in report.findings} == {"croissant.json"}
 
 
-def test_what_verify_cannot_tell_it_does_not_claim(versions: dict[str, Version], tmp_path: Path) -> None:
+def test_what_verify_cannot_tell_it_does_not_claim(versions: dict[str, Version], tmp_path: Path):
     """A publisher who invents noisy values, and post-processes them honestly, passes; the report says so."""
     version = versions["town"].copy(tmp_path / "v")
     path = version.folder / MEASURED
@@ -128,7 +126,7 @@ def spoil_proof(version: Version, change: Change) -> set[str]:
     return {finding.field.split(",")[0] for finding in report.findings}
 
 
-def test_a_checkpoint_of_a_shorter_journal_is_caught(versions: dict[str, Version], tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_shorter_journal_is_caught(versions: dict[str, Version], tmp_path: Path):
     version = versions["guild"].copy(tmp_path / "v")
     last = load(version.folder / "PROOF.json")["entries"][-1]["entry"]["sequence"]
     assert "entries[5]" in spoil_proof(version, lambda proof: with_head(proof, version.signer, size=last))
@@ -150,18 +148,18 @@ def test_a_checkpoint_of_a_shorter_journal_is_caught(versions: dict[str, Version
         lambda proof: proof.update(entries=[]),
     ],
 )
-def test_a_proof_that_does_not_prove_is_caught(versions: dict[str, Version], tmp_path: Path, change: Change) -> None:
+def test_a_proof_that_does_not_prove_is_caught(versions: dict[str, Version], tmp_path: Path, change: Change):
     assert spoil_proof(versions["guild"].copy(tmp_path / "v"), change)
 
 
-def test_a_checkpoint_that_was_not_signed_is_caught(versions: dict[str, Version], tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_not_signed_is_caught(versions: dict[str, Version], tmp_path: Path):
     version = versions["guild"].copy(tmp_path / "v")
     size = proof_head(load(version.folder / "PROOF.json")).size
     found = spoil_proof(version, lambda p: p.update(checkpoint=p["checkpoint"].replace(f"\n{size}\n", "\n9999\n", 1)))
     assert "checkpoint" in found
 
 
-def test_a_charge_that_was_returned_before_does_not_disturb(versions: dict[str, Version], tmp_path: Path) -> None:
+def test_a_charge_that_was_returned_before_does_not_disturb(versions: dict[str, Version], tmp_path: Path):
     """A run whose first reservation was given back unopened is one run all the same."""
     version = versions["town"].copy(tmp_path / "v")
 

@@ -1,7 +1,5 @@
 """Nothing that stands in a folder raises: files of other versions, structures exchanged, statements of any form."""
 
-from __future__ import annotations
-
 import copy
 import random
 from pathlib import Path
@@ -25,7 +23,7 @@ STRANGE: tuple[Any, ...] = (None, [], {}, "", 0, -1, 10**40, 1.5, "x" * 5000, Tr
 @pytest.mark.parametrize("by", ["data/sex_x_age.parquet", "record.json"])
 def test_a_file_of_another_version_in_the_place_of_what_was_drawn_is_found(
     versions: dict[str, Version], worlds: Worlds, make: Any, by: str, tmp_path: Path
-) -> None:
+):
     """The review's spliced checkpoint, signed again by its publisher; it raised, and named no file."""
     version = worlds.published(make()).copy(tmp_path / "copy")
     [drawn] = [name for name in version.files if name.startswith("measurements/")]
@@ -36,7 +34,7 @@ def test_a_file_of_another_version_in_the_place_of_what_was_drawn_is_found(
 
 
 @pytest.mark.parametrize("kind", [["discrete_laplace"], {}, None, 3])
-def test_an_event_of_no_known_form_in_the_charge_is_found(guild: Version, kind: Any) -> None:
+def test_an_event_of_no_known_form_in_the_charge_is_found(guild: Version, kind: Any):
     forge(guild, journal=lambda entries: of_kind(entries, "charge_reserved")["events"][0].update(kind=kind))
     report = guild.verify()
     assert not report.ok
@@ -62,7 +60,7 @@ CHECKS = {
 @pytest.mark.parametrize("error", [ValueError("x"), RecursionError(), MemoryError(), KeyError("\x1b[2J")])
 def test_whatever_a_check_raises_is_a_finding_of_its_rule_that_names_a_file(
     guild: Version, monkeypatch: pytest.MonkeyPatch, check: str, error: Exception
-) -> None:
+):
     """No list of what a stranger's file can raise is whole."""
 
     def stop(self: object, *asked: int) -> None:
@@ -82,7 +80,7 @@ def test_whatever_a_check_raises_is_a_finding_of_its_rule_that_names_a_file(
 
 def test_a_record_that_asks_for_too_many_terms_fails_the_rule_that_would_add_them_up(
     guild: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The bound counts terms, which follow from the record alone; here it is so low that an honest one passes it."""
     monkeypatch.setattr(verification, "MOST_TERMS", 10)
     report = guild.verify()
@@ -93,7 +91,7 @@ def test_a_record_that_asks_for_too_many_terms_fails_the_rule_that_would_add_the
     assert [each.rule for each in report.checks] == list(range(1, 11))
 
 
-def test_a_table_whose_pages_unpack_to_more_than_its_footer_says_is_not_unpacked(guild: Version) -> None:
+def test_a_table_whose_pages_unpack_to_more_than_its_footer_says_is_not_unpacked(guild: Version):
     """A publisher signs a bomb: a page of a few bytes that unpacks to 64 MB, and a footer that says it is small."""
     name = next(name for name in guild.files if name.startswith("data/") and name.endswith(".parquet"))
     path = guild.folder / name
@@ -104,7 +102,7 @@ def test_a_table_whose_pages_unpack_to_more_than_its_footer_says_is_not_unpacked
     assert int(told[0].found.split()[0]) > BOMB
 
 
-def test_a_checkpoint_that_is_no_earlier_one_is_not_listed_among_them(guild: Version) -> None:
+def test_a_checkpoint_that_is_no_earlier_one_is_not_listed_among_them(guild: Version):
     """That a journal begins with all of itself says nothing: without a key, any number of them fit."""
     path = guild.folder / "PROOF.json"
     proof = load(path)
@@ -150,7 +148,7 @@ def changed(value: Any, rng: random.Random) -> Any:
 @pytest.mark.parametrize(("name", "turns"), [("town", 78), ("guild", 78), ("extract", 24)])
 def test_statements_of_any_form_raise_nothing_though_their_publisher_signs_them(
     versions: dict[str, Version], tmp_path: Path, name: str, turns: int
-) -> None:
+):
     """180 structural changes: of the record, of its replay part alone, of the journal's entries.
 
     Fewer of the version whose tables take long to be refined again.

@@ -1,7 +1,5 @@
 """What `sudare verify` loads: the checker, and nothing of what makes releases."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -44,9 +42,7 @@ SCENARIOS = {"tables": first(), "synthetic": aim(), "classifier": dp_sgd(), "sta
 
 
 @pytest.mark.parametrize(("kind", "scenario"), SCENARIOS.items())
-def test_a_version_is_verified_without_the_libraries_of_the_publisher(
-    kind: str, scenario: Scenario, tmp_path: Path
-) -> None:
+def test_a_version_is_verified_without_the_libraries_of_the_publisher(kind: str, scenario: Scenario, tmp_path: Path):
     """No database, orchestrator, engine or network is loaded; what renders pages is, once a version gets that far."""
     version = publish_version(scenario, tmp_path / "published", here=True)
     key = tmp_path / "key.pub"

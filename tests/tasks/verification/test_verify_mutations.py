@@ -1,7 +1,5 @@
 """Changes by somebody without the publisher's key: any byte, and every kind on every file, is refused and named."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,7 +38,7 @@ def chosen(version: Pristine, others: dict[str, dict[str, bytes]], kind: str) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_mutation_is_refused_and_named(
     pristine: Pristine, others: dict[str, dict[str, bytes]], versions: dict[str, Version], kind: str
-) -> None:
+):
     """Seven of each of fourteen kinds (four of additions), drawn from a fixed seed; the benchmark tries thousands."""
     some = chosen(pristine, others, kind)
     assert len(some) >= 4
@@ -55,7 +53,7 @@ def test_every_kind_of_mutation_is_refused_and_named(
 
 def test_there_are_at_least_a_thousand_mutations_of_every_kind_over_all_files(
     pristine: Pristine, others: dict[str, dict[str, bytes]]
-) -> None:
+):
     made = list(mutations(pristine, flips=600, edits=150, seed=1, others=others))
     assert len(made) >= 1000
     assert {each.kind for each in made} == set(KINDS)
@@ -63,7 +61,7 @@ def test_there_are_at_least_a_thousand_mutations_of_every_kind_over_all_files(
 
 
 @pytest.mark.long
-def test_what_was_mutated_is_put_back(pristine: Pristine, versions: dict[str, Version]) -> None:
+def test_what_was_mutated_is_put_back(pristine: Pristine, versions: dict[str, Version]):
     """Otherwise one mutation would be found for another's sake."""
     for change in mutations(pristine, flips=5, edits=2, seed=3):
         if change.kind != "swap two files":
@@ -73,7 +71,7 @@ def test_what_was_mutated_is_put_back(pristine: Pristine, versions: dict[str, Ve
     assert verify(pristine.folder, public_key=versions["guild"].key).ok
 
 
-def test_the_test_of_mutations_can_fail(pristine: Pristine, versions: dict[str, Version], tmp_path: Path) -> None:
+def test_the_test_of_mutations_can_fail(pristine: Pristine, versions: dict[str, Version], tmp_path: Path):
     """No change is no finding."""
     nothing = Mutation("nothing", "nothing", lambda folder: None, frozenset({"record.json"}))
     nothing.apply(pristine.folder)
@@ -95,7 +93,7 @@ def flips(version: Version, each: int, seed: int) -> Iterator[tuple[str, int, in
 
 
 @pytest.mark.long
-def test_any_flipped_byte_of_any_file_is_caught_and_the_file_is_named(spoilt: Version) -> None:
+def test_any_flipped_byte_of_any_file_is_caught_and_the_file_is_named(spoilt: Version):
     """Claim of the issue: any single byte of any published file. 12 files, 6 bytes each; benchmarks flip more."""
     tried = 0
     for name, place, mask in flips(spoilt, 6, seed=20260101):
@@ -121,7 +119,7 @@ CLASSES: dict[str, Callable[[int], bool]] = {
 
 @pytest.mark.parametrize("name", SIGNED)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_class_of_byte_in_a_signed_file_counts(spoilt: Version, name: str, kind: str) -> None:
+def test_every_class_of_byte_in_a_signed_file_counts(spoilt: Version, name: str, kind: str):
     """The first, a middle and the last byte of each class, as a space, a digit, a letter."""
     content = (spoilt.folder / name).read_bytes()
     places = [place for place, byte in enumerate(content) if CLASSES[kind](byte)]
@@ -134,7 +132,7 @@ def test_every_class_of_byte_in_a_signed_file_counts(spoilt: Version, name: str,
 
 
 @pytest.mark.parametrize("name", [*SIGNED, "record.json", "croissant.json"])
-def test_one_json_value_has_one_form(spoilt: Version, name: str) -> None:
+def test_one_json_value_has_one_form(spoilt: Version, name: str):
     content = (spoilt.folder / name).read_bytes()
     value = load(spoilt.folder / name)
     hexes = [
@@ -183,6 +181,6 @@ BROKEN_JSON = {
 
 
 @pytest.mark.parametrize("name", [*SIGNED, "record.json", "croissant.json"])
-def test_malformed_json_is_a_finding_and_no_traceback(spoilt: Version, name: str) -> None:
+def test_malformed_json_is_a_finding_and_no_traceback(spoilt: Version, name: str):
     for kind, content in BROKEN_JSON.items():
         assert caught(spoilt, name, content), kind

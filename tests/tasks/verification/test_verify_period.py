@@ -1,7 +1,5 @@
 """Verify a release of one period: the days that people are told of are those that were charged, and to whom."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,12 +42,12 @@ FORGERIES: dict[str, tuple[Change, Change, set[int]]] = {
 }
 
 
-def test_people_are_told_the_days_that_were_charged(of_a_quarter: Version) -> None:
+def test_people_are_told_the_days_that_were_charged(of_a_quarter: Version):
     [step] = [each for each in of_a_quarter.words["preprocessing.steps"] if each["step"] == "rows of one period"]
     assert step["what"].endswith("in 2024-Q1")
 
 
-def test_a_release_of_a_period_verifies(of_a_quarter: Version, tmp_path: Path) -> None:
+def test_a_release_of_a_period_verifies(of_a_quarter: Version, tmp_path: Path):
     """As it is, and with everything signed anew without a change."""
     version = as_forged(of_a_quarter.copy(tmp_path / "v"))
     for each in (of_a_quarter, version):
@@ -57,7 +55,7 @@ def test_a_release_of_a_period_verifies(of_a_quarter: Version, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_period_that_was_not_charged_is_caught(of_a_quarter: Version, tmp_path: Path, name: str) -> None:
+def test_a_period_that_was_not_charged_is_caught(of_a_quarter: Version, tmp_path: Path, name: str):
     record, journal, rules = FORGERIES[name]
     version = forge(of_a_quarter.copy(tmp_path / "v"), record=record, journal=journal)
     assert broken(version.verify()) == rules

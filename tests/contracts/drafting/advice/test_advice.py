@@ -1,7 +1,5 @@
 """Advice on drafts: what is proposed, and a curator and a contact that are asked for until they are declared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,7 @@ def _advice(folder: Path, *pairs: tuple[str, str]) -> tuple[Advice, ...]:
     return advise(load_contract(path), located(path, refusal=ContractRefused))
 
 
-def test_labels_like_formulas_are_named_until_a_spec_says_how_they_are_written(tmp_path: Path) -> None:
+def test_labels_like_formulas_are_named_until_a_spec_says_how_they_are_written(tmp_path: Path):
     """`formulas:` of the spec, whatever it says, is the choice that the advice asks for."""
     path = write(tmp_path, "people.odcs.yaml", replaced(CONTRACT, *SILENT, (VALUES, "values: [F, '=1+1']")))
     contract, document = load_contract(path), located(path, refusal=ContractRefused)
@@ -41,7 +39,7 @@ def test_labels_like_formulas_are_named_until_a_spec_says_how_they_are_written(t
     assert advise(contract, document, formulas="accepted") == ()
 
 
-def test_the_sample_without_its_oddities_and_the_example_get_no_advice(tmp_path: Path) -> None:
+def test_the_sample_without_its_oddities_and_the_example_get_no_advice(tmp_path: Path):
     """A rule that always fires says nothing."""
     assert _advice(tmp_path) == ()
     assert advise(load_contract(ADULT), located(ADULT, refusal=ContractRefused)) == ()
@@ -86,7 +84,7 @@ RULES = [
 @pytest.mark.parametrize(("rule", "field", "pairs"), RULES, ids=lambda value: value if isinstance(value, str) else "")
 def test_each_rule_fires_alone_where_its_cause_stands(
     tmp_path: Path, rule: str, field: str, pairs: list[tuple[str, str]]
-) -> None:
+):
     """One change, one piece of advice, with file, line, field, cause and remedy."""
     (advice,) = _advice(tmp_path, *pairs)
     assert advice.rule == rule
@@ -97,7 +95,7 @@ def test_each_rule_fires_alone_where_its_cause_stands(
     assert advice.remedy
 
 
-def test_advice_on_the_unit(tmp_path: Path) -> None:
+def test_advice_on_the_unit(tmp_path: Path):
     """A bound so high that noise drowns the counts, and a second id beside the unit's."""
     found = _advice(
         tmp_path,
@@ -109,7 +107,7 @@ def test_advice_on_the_unit(tmp_path: Path) -> None:
     assert "500 times" in found[0].why
 
 
-def test_categories_that_look_like_somebodys_are_counted_and_not_shown(tmp_path: Path) -> None:
+def test_categories_that_look_like_somebodys_are_counted_and_not_shown(tmp_path: Path):
     """They may have been listed from the rows."""
     for value in ("ann@example.org", "+49 731 5550123", "0bd7c1f4-52a5-4bb7-9e39-7f5c1c9ac0de", "192.168.3.4"):
         found = _advice(tmp_path, (VALUES, f'values: [F, M, "{value}"]'))
@@ -121,7 +119,7 @@ def test_categories_that_look_like_somebodys_are_counted_and_not_shown(tmp_path:
 @pytest.mark.parametrize(
     "value", ["<=50K", "1,000 to 2,499", "2020-01-01", "10115", "A1.2.3", "Never-married", "12 to 17"]
 )
-def test_plain_categories_do_not_look_like_identifiers(value: str) -> None:
+def test_plain_categories_do_not_look_like_identifiers(value: str):
     assert looks_identifying([value]) == ""
 
 
@@ -143,11 +141,11 @@ def test_plain_categories_do_not_look_like_identifiers(value: str) -> None:
         ("Not in the labour force", "Not in the labor force", True),
     ],
 )
-def test_two_spellings_of_one_category_are_told_from_two_categories(one: str, other: str, alike: bool) -> None:
+def test_two_spellings_of_one_category_are_told_from_two_categories(one: str, other: str, alike: bool):
     assert bool(list(near_duplicates([one, other]))) == alike
 
 
-def test_versions() -> None:
+def test_versions():
     """MAJOR.MINOR.PATCH and no other form; a breaking change takes a higher MAJOR."""
     assert read_version("1.20.3") == (1, 20, 3)
     assert [read_version(text) for text in ("1.0", "v1.0.0", "01.0.0", "1.0.0-rc1", "")] == [None] * 5
@@ -173,7 +171,7 @@ columns:
 """
 
 
-def test_a_default_of_all_columns_is_advised_on_once(tmp_path: Path) -> None:
+def test_a_default_of_all_columns_is_advised_on_once(tmp_path: Path):
     """It stands in one line, whatever the number of columns that it holds for."""
     file = tmp_path / "c.yaml"
     file.write_text(ONE_DEFAULT)
@@ -190,7 +188,7 @@ def _suggestions(
     return suggest(contract_document(write(folder, "people.odcs.yaml", text)), about or {}, publisher)
 
 
-def test_both_are_asked_for_with_what_to_type(tmp_path: Path) -> None:
+def test_both_are_asked_for_with_what_to_type(tmp_path: Path):
     """In the order of the table; each says that records will say so, and both places in which it may stand."""
     found = _suggestions(tmp_path)
     assert [each.rule for each in found] == ["curator", "contact"]
@@ -204,9 +202,7 @@ def test_both_are_asked_for_with_what_to_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("silent", BOTH)
-def test_a_declaration_of_the_spec_or_the_publisher_silences_its_own_suggestion_alone(
-    tmp_path: Path, silent: str
-) -> None:
+def test_a_declaration_of_the_spec_or_the_publisher_silences_its_own_suggestion_alone(tmp_path: Path, silent: str):
     [other] = set(BOTH) - {silent}
     for found in (
         _suggestions(tmp_path, about={silent: BOTH[silent]}),
@@ -215,7 +211,7 @@ def test_a_declaration_of_the_spec_or_the_publisher_silences_its_own_suggestion_
         assert [each.rule for each in found] == [other]
 
 
-def test_both_declared_leave_nothing_to_suggest(tmp_path: Path) -> None:
+def test_both_declared_leave_nothing_to_suggest(tmp_path: Path):
     assert _suggestions(tmp_path, about=BOTH) == ()
     assert _suggestions(tmp_path, publisher=Publisher.model_validate(BOTH)) == ()
     mixed = _suggestions(tmp_path, about={"curator": "A"}, publisher=Publisher(contact="b@example.org"))
@@ -223,11 +219,11 @@ def test_both_declared_leave_nothing_to_suggest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("empty", ["", "<declare>", None])
-def test_a_place_that_is_still_open_declares_nothing(tmp_path: Path, empty: str | None) -> None:
+def test_a_place_that_is_still_open_declares_nothing(tmp_path: Path, empty: str | None):
     assert len(_suggestions(tmp_path, about={"curator": empty, "contact": empty})) == 2
 
 
-def test_the_standards_own_places_are_named_since_no_record_reads_them(tmp_path: Path) -> None:
+def test_the_standards_own_places_are_named_since_no_record_reads_them(tmp_path: Path):
     """The suggestion points to their lines, and stays: the record would still say that nobody is declared."""
     text = f"{CONTRACT}team:\n  - {{username: a.person, role: owner}}\nsupport:\n  - {{channel: desk}}\n"
     lines = text.splitlines()

@@ -1,7 +1,5 @@
 """A codebook as a list of columns: what is taken over, what contradicts itself, and what is refused."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -41,7 +39,7 @@ def _refused(path: Path, form: str | None = None) -> Finding:
     return finding
 
 
-def test_a_list_of_columns(tmp_path: Path) -> None:
+def test_a_list_of_columns(tmp_path: Path):
     """With a header of known words, or without one: then the second column is told by what it holds."""
     columns = _sketches(tmp_path, "list.csv", LIST)
     assert columns["sex"].labels == {"1": "male", "2": "female"}
@@ -64,7 +62,7 @@ def test_a_list_of_columns(tmp_path: Path) -> None:
         ("1=a; 1=b,", "the code '1' is 'a' and 'b'"),
     ],
 )
-def test_an_entry_that_contradicts_itself_is_left_open_and_told(tmp_path: Path, entry: str, found: str) -> None:
+def test_an_entry_that_contradicts_itself_is_left_open_and_told(tmp_path: Path, entry: str, found: str):
     """File and line, what was found and what to do; nothing of the domain is taken over."""
     path = write(tmp_path, "book.csv", f"column,values,type\na,x,\nb,{entry}\n")
     drafted = draft_contract(None, path)
@@ -76,7 +74,7 @@ def test_an_entry_that_contradicts_itself_is_left_open_and_told(tmp_path: Path, 
     assert f"# Contradiction: {finding.found}" in drafted.text
 
 
-def test_labels_that_are_alike_or_other_codes_stay_apart(tmp_path: Path) -> None:
+def test_labels_that_are_alike_or_other_codes_stay_apart(tmp_path: Path):
     """Two codes of one label are two cells; a label that is another code would be read as that one."""
     columns = _sketches(tmp_path, "b.csv", "column,values\na,8=other; 9=other\nb,1=2; 2=x\n")
     assert columns["a"].labels == {"8": "other (8)", "9": "other (9)"}
@@ -96,7 +94,7 @@ def test_labels_that_are_alike_or_other_codes_stay_apart(tmp_path: Path) -> None
 )
 def test_what_is_no_list_or_another_form_than_expected(
     tmp_path: Path, name: str, content: str | bytes, form: str | None, line: int, found: str
-) -> None:
+):
     """One finding, with the line where there is one."""
     finding = _refused(write(tmp_path, name, content), form)
     assert found in finding.found
@@ -106,7 +104,7 @@ def test_what_is_no_list_or_another_form_than_expected(
 @pytest.mark.parametrize("suffix", [".json", ".xml", ".sav", ".zsav", ".por", ".dta"])
 def test_a_form_of_an_absent_extension_is_refused_by_the_extension_s_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
+):
     """As a codebook and as what a draft begins with; the suffix stays known."""
     monkeypatch.setattr(plug_ins, "registered", lambda group: ())
     path = write(tmp_path, f"book{suffix}", "{}")
@@ -116,7 +114,7 @@ def test_a_form_of_an_absent_extension_is_refused_by_the_extension_s_name(
     assert suffix in registered_suffixes()
 
 
-def test_a_reader_that_is_something_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_is_something_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Where it is registered, and what should be there."""
     point = EntryPoint("json", "pathlib:Path", GROUP)
     monkeypatch.setattr(plug_ins, "registered", lambda group: (point,))
@@ -126,7 +124,7 @@ def test_a_reader_that_is_something_else_is_refused(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("written", ["1930-01-01..2010-12-31", "1930-01-01 to 2010-12-31"])
 @pytest.mark.parametrize("kind", ["", "string", "date"])
-def test_a_range_of_days_is_drafted_as_dates_whose_periods_are_open(tmp_path: Path, written: str, kind: str) -> None:
+def test_a_range_of_days_is_drafted_as_dates_whose_periods_are_open(tmp_path: Path, written: str, kind: str):
     """Not as one category that no row has."""
     path = write(tmp_path, "book.csv", f"column,values,type\nborn,{written},{kind}\n")
     [entry] = read_codebook(path).entries
@@ -140,14 +138,14 @@ def test_a_range_of_days_is_drafted_as_dates_whose_periods_are_open(tmp_path: Pa
 
 
 @pytest.mark.parametrize("written", ["2010-12-31..1930-01-01", "1930-01-01..2010-13-31"])
-def test_a_range_of_days_that_is_none_is_a_contradiction(tmp_path: Path, written: str) -> None:
+def test_a_range_of_days_that_is_none_is_a_contradiction(tmp_path: Path, written: str):
     [entry] = read_codebook(write(tmp_path, "book.csv", f"column,values\nborn,{written}\n")).entries
     sketch, [finding] = sketch_of_entry(entry, "book.csv")
     assert "two days" in finding.allowed
     assert sketch.bounds is None
 
 
-def test_a_range_that_is_written_otherwise_is_left_open_with_a_hint(tmp_path: Path) -> None:
+def test_a_range_that_is_written_otherwise_is_left_open_with_a_hint(tmp_path: Path):
     [entry] = read_codebook(write(tmp_path, "book.csv", "column,values\nborn,May 1930..May 2010\n")).entries
     sketch, findings = sketch_of_entry(entry, "book.csv")
     assert (sketch.values, sketch.bounds, findings) == ((), None, ())

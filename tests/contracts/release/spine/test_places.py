@@ -1,7 +1,5 @@
 """Files of places and of public counts: what is read, and what is refused, by name and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +33,7 @@ def read(
     return read_places(path, PlaceFile(LEVELS, labels, unbalanced, dict.fromkeys(totals.split(), "people")))
 
 
-def test_a_tree_is_read_level_by_level_with_families_side_by_side(tmp_path: Path) -> None:
+def test_a_tree_is_read_level_by_level_with_families_side_by_side(tmp_path: Path):
     """Lines in any order; parents never fall; codes are those of the contract; totals follow the places."""
     tree = read(tmp_path, WHOLE, totals="nation region block")
     assert [names.to_pylist() for names in tree.names] == [["JP"], ["A", "B"], ["a1", "a2", "b1"]]
@@ -50,7 +48,7 @@ def test_a_tree_is_read_level_by_level_with_families_side_by_side(tmp_path: Path
     assert tree.groups("nation").tolist() == [0, 0, 0]
 
 
-def test_codes_are_those_of_the_contract_in_whatever_order(tmp_path: Path) -> None:
+def test_codes_are_those_of_the_contract_in_whatever_order(tmp_path: Path):
     """The labels of the contract in another order: each code leads to its own region."""
     tree = read(tmp_path, WHOLE, ("b1", "a2", "a1"))
     assert tree.codes.tolist() == [2, 1, 0]
@@ -58,7 +56,7 @@ def test_codes_are_those_of_the_contract_in_whatever_order(tmp_path: Path) -> No
     assert tree.sha256 != read(tmp_path, WHOLE).sha256
 
 
-def test_parquet_and_csv_are_one_tree(tmp_path: Path) -> None:
+def test_parquet_and_csv_are_one_tree(tmp_path: Path):
     """The digest is that of the tree, not of the file."""
     rows = [line.split(",") for line in WHOLE.splitlines()]
     table = pa.table({name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])})
@@ -67,7 +65,7 @@ def test_parquet_and_csv_are_one_tree(tmp_path: Path) -> None:
     assert parquet.sha256 == read(tmp_path, WHOLE).sha256
 
 
-def test_skipped_levels_are_filled_with_the_place_itself(tmp_path: Path) -> None:
+def test_skipped_levels_are_filled_with_the_place_itself(tmp_path: Path):
     """A block right below the nation, and a region without blocks, stand at each level in between."""
     text = HEAD + "JP,,nation,\nA,JP,region,\nB,JP,region,\na1,A,block,\nc,JP,block,\n"
     tree = read(tmp_path, text, ("a1", "B", "c"), unbalanced=True)
@@ -98,7 +96,7 @@ def test_skipped_levels_are_filled_with_the_place_itself(tmp_path: Path) -> None
         (WHOLE.replace(",people", ",persons"), 1, "no column 'people', of place, parent, level, persons"),
     ],
 )
-def test_what_is_no_tree_is_refused_by_name_and_line(tmp_path: Path, text: str, line: int | None, found: str) -> None:
+def test_what_is_no_tree_is_refused_by_name_and_line(tmp_path: Path, text: str, line: int | None, found: str):
     """Each fault names the line, what was found, what is allowed, and what to do."""
     with pytest.raises(PlacesRefused) as refused:
         read(tmp_path, text, totals="nation region")
@@ -108,7 +106,7 @@ def test_what_is_no_tree_is_refused_by_name_and_line(tmp_path: Path, text: str, 
     assert fault.remedy
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path):
     """With its name, and what to write."""
     with pytest.raises(PlacesRefused, match=r"places\.parquet"):
         read_places(tmp_path / "places.parquet", PlaceFile(LEVELS, BLOCKS, unbalanced=False, totals={}))
@@ -127,7 +125,7 @@ def margin_from(folder: Path, text: str) -> PlaceMargin:
     return read_margin(path, ASKED, {"sex": ("F", "M")}, PLACES)
 
 
-def test_counts_are_read_in_whatever_order(tmp_path: Path) -> None:
+def test_counts_are_read_in_whatever_order(tmp_path: Path):
     """A row a place of the level, a column a label."""
     found = margin_from(tmp_path, COUNTS)
     assert (found.columns, found.counts.tolist()) == (("sex",), [[1, 2], [3, 4]])
@@ -146,7 +144,7 @@ def test_counts_are_read_in_whatever_order(tmp_path: Path) -> None:
         ("place,sex,people\n", None, "no line for 'A', 'F'"),
     ],
 )
-def test_what_is_wrong_is_named_by_line(tmp_path: Path, text: str, line: int | None, found: str) -> None:
+def test_what_is_wrong_is_named_by_line(tmp_path: Path, text: str, line: int | None, found: str):
     """An unknown place or label, a line twice or missing, no whole number, no such column."""
     with pytest.raises(PlacesRefused) as refused:
         margin_from(tmp_path, text)
@@ -156,7 +154,7 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, text: str, line: int | N
     assert first.remedy
 
 
-def test_public_counts_of_two_levels_must_add_up_and_be_comparable() -> None:
+def test_public_counts_of_two_levels_must_add_up_and_be_comparable():
     """Totals over counts by sex; by job over counts by sex; sexes that do not add up."""
     contract = contract_of(SEX, JOB)
     tree = ("nation", "region"), (pa.array([0, 0]).to_numpy(),), (pa.array(["JP"]), PLACES), contract

@@ -1,7 +1,5 @@
 """The short form of many tables: what it stands for, that it stays short, and what each mistake gets to read."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
@@ -43,13 +41,11 @@ def written_out(folder: Path, tables: str) -> list[tuple[str, tuple[str, ...], D
         ("[{all: 2, of: [job, age]}]", ["job_x_age"]),
     ],
 )
-def test_the_short_form_stands_for_every_table_of_so_many_columns(
-    tmp_path: Path, tables: str, names: list[str]
-) -> None:
+def test_the_short_form_stands_for_every_table_of_so_many_columns(tmp_path: Path, tables: str, names: list[str]):
     assert [name for name, _, _ in written_out(tmp_path, tables)] == names
 
 
-def test_a_table_that_is_listed_by_itself_keeps_its_name_weight_and_place(tmp_path: Path) -> None:
+def test_a_table_that_is_listed_by_itself_keeps_its_name_weight_and_place(tmp_path: Path):
     """Each set of columns stands once, in any order of the columns."""
     made = written_out(
         tmp_path,
@@ -63,7 +59,7 @@ def test_a_table_that_is_listed_by_itself_keeps_its_name_weight_and_place(tmp_pa
     ]
 
 
-def test_the_spec_keeps_the_short_form(tmp_path: Path) -> None:
+def test_the_spec_keeps_the_short_form(tmp_path: Path):
     """The dump states `all: 2` and not its tables; it is read back."""
     short = load_spec(write(tmp_path, "new.yaml", spec_with("all 2-way")))
     assert short.product.model_dump(mode="json", by_alias=True)["tables"] == [{"all": 2, "of": None, "weight": "1"}]
@@ -82,7 +78,7 @@ def test_the_spec_keeps_the_short_form(tmp_path: Path) -> None:
         ("[{all: 2, of: [age]}]", "all 2-way tables of 1 columns", "at most 1"),
     ],
 )
-def test_what_the_contract_cannot_give_is_refused(tmp_path: Path, tables: str, found: str, allowed: str) -> None:
+def test_what_the_contract_cannot_give_is_refused(tmp_path: Path, tables: str, found: str, allowed: str):
     spec = load_spec(write(tmp_path, "people.yaml", spec_with(tables)))
     (finding,) = check_spec(spec, loaded(tmp_path))
     assert (finding.found, finding.allowed) == (found, allowed)
@@ -104,13 +100,13 @@ def test_what_the_contract_cannot_give_is_refused(tmp_path: Path, tables: str, f
         ("[{all: 2, columns: [age]}]", "the unknown key 'columns'"),
     ],
 )
-def test_a_short_form_that_says_nothing_sensible_is_refused(tmp_path: Path, tables: str, found: str) -> None:
+def test_a_short_form_that_says_nothing_sensible_is_refused(tmp_path: Path, tables: str, found: str):
     (finding,) = spec_findings(tmp_path, spec_with(tables))
     assert finding.found == found
     assert finding.field.startswith("product.tables")
 
 
-def test_too_many_tables_are_refused_before_they_are_made() -> None:
+def test_too_many_tables_are_refused_before_they_are_made():
     """The number is computed, not counted: 99 out of 1,000 columns would be 10^139 tables."""
     product = TablesProduct.model_validate({"kind": "tables", "mechanism": "laplace", "tables": [{"all": 99}]})
     placed, (problem,) = expand(product, [f"c{number}" for number in range(1000)])
@@ -118,7 +114,7 @@ def test_too_many_tables_are_refused_before_they_are_made() -> None:
     assert str(MOST_TABLES) in problem.allowed
 
 
-def test_names_that_would_name_the_same_file_or_none_are_refused() -> None:
+def test_names_that_would_name_the_same_file_or_none_are_refused():
     product = TablesProduct.model_validate(
         {"kind": "tables", "mechanism": "laplace", "tables": [{"all": 1}, {"all": 2}]}
     )
@@ -128,7 +124,7 @@ def test_names_that_would_name_the_same_file_or_none_are_refused() -> None:
     assert [("b/c" in problem.found, "none of /" in problem.allowed) for problem in unfit] == [(True, True)] * 2
 
 
-def test_every_product_of_the_manual_fits_the_example(tmp_path: Path) -> None:
+def test_every_product_of_the_manual_fits_the_example(tmp_path: Path):
     """docs/tables.md shows products; each loads, passes the schema and fits the contract of examples/adult."""
     root = Path(__file__).resolve().parents[4]
     contract = load_contract(root / "examples" / "adult" / "adult.odcs.yaml")

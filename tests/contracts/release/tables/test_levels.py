@@ -1,7 +1,5 @@
 """Hierarchies in a spec: what can be written, what each mistake gets to read, and what levels come of it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -51,7 +49,7 @@ def findings(folder: Path, hierarchy: str, columns: str = "job, moved") -> tuple
 @pytest.mark.parametrize(
     "hierarchy", [JOBS, MOVED, "{job: [{name: kind, groups: {a: [clerk, care], b: [other, '(null)']}}]}"]
 )
-def test_every_form_loads_and_is_the_same_after_a_round_through_json(tmp_path: Path, hierarchy: str) -> None:
+def test_every_form_loads_and_is_the_same_after_a_round_through_json(tmp_path: Path, hierarchy: str):
     """The recorded product is read again by verify; the order of the groups is that of the cells and is kept."""
     text = replaced(SPEC, ("{columns: [job]", f"{{hierarchy: {hierarchy}, columns: [job, moved]"))
     product = load_spec(write(tmp_path, "people.yaml", text)).product
@@ -62,7 +60,7 @@ def test_every_form_loads_and_is_the_same_after_a_round_through_json(tmp_path: P
 
 
 @pytest.mark.parametrize("group", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "＝1+1", "care;=1+1"])
-def test_a_group_that_a_spreadsheet_would_run_is_refused(tmp_path: Path, group: str) -> None:
+def test_a_group_that_a_spreadsheet_would_run_is_refused(tmp_path: Path, group: str):
     """On any level, with its place and line; the same with another sign in front is none."""
     kinds = "{name: kind, groups: {work: [clerk, care, other], none: ['(null)']}}"
     for level, levels in enumerate((kinds.replace("work", f"'{group}'"), f"{kinds}, {{name: all, groups: {ALL}}}")):
@@ -75,7 +73,7 @@ def test_a_group_that_a_spreadsheet_would_run_is_refused(tmp_path: Path, group: 
         assert findings(tmp_path, hierarchy.replace(group, "care 1+1")) == ()
 
 
-def test_where_every_table_has_a_hierarchy_it_is_the_method(tmp_path: Path) -> None:
+def test_where_every_table_has_a_hierarchy_it_is_the_method(tmp_path: Path):
     product = load_spec(first_with(tmp_path, "[{columns: [a, b], hierarchy: quadtree}]")).product
     assert product.refine.method == "hierarchy"
     assert product.refine.integers
@@ -105,9 +103,7 @@ SENSELESS = [
 
 
 @pytest.mark.parametrize(("tables", "refine", "says"), SENSELESS)
-def test_a_method_that_no_table_would_be_refined_by_is_refused(
-    tmp_path: Path, tables: str, refine: str, says: str
-) -> None:
+def test_a_method_that_no_table_would_be_refined_by_is_refused(tmp_path: Path, tables: str, refine: str, says: str):
     text = first_with(tmp_path, tables, refine).read_text()
     assert says in "\n".join(map(str, spec_findings(tmp_path, text)))
 
@@ -164,9 +160,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("hierarchy", "says", "field"), MISTAKES)
-def test_a_mistake_names_level_label_and_what_is_allowed(
-    tmp_path: Path, hierarchy: str, says: str, field: str
-) -> None:
+def test_a_mistake_names_level_label_and_what_is_allowed(tmp_path: Path, hierarchy: str, says: str, field: str):
     found = findings(tmp_path, hierarchy)
     hits = [each for each in found if says in str(each) and field in each.field]
     assert hits, "\n".join(map(str, found))
@@ -175,7 +169,7 @@ def test_a_mistake_names_level_label_and_what_is_allowed(
     assert all("validation" not in str(each) for each in found)
 
 
-def test_the_name_of_a_level_must_fit_a_file_and_no_other_table(tmp_path: Path) -> None:
+def test_the_name_of_a_level_must_fit_a_file_and_no_other_table(tmp_path: Path):
     half = "{moved: [{name: NAME, groups: {a: [2020-01, 2020-02], b: [REST, '(null)']}}]}"
     rest = ", ".join(f"2020-{month:02d}" for month in range(3, 13))
     (unsafe,) = findings(tmp_path, half.replace("REST", rest).replace("NAME", "'a/b'"))
@@ -190,7 +184,7 @@ def test_the_name_of_a_level_must_fit_a_file_and_no_other_table(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("rows", "columns", "depth"), [(64, 64, 5), (5, 7, 2), (3, 9, 3), (1, 4, 1)])
-def test_a_mesh_has_the_blocks_of_the_quadtree(rows: int, columns: int, depth: int) -> None:
+def test_a_mesh_has_the_blocks_of_the_quadtree(rows: int, columns: int, depth: int):
     """Against the parent arrays of privacy.refine.hierarchy, an independent derivation."""
     contract, spec = mesh(rows, columns), table("quadtree", "row", "col")
     levels = levels_of(spec, contract)
@@ -199,7 +193,7 @@ def test_a_mesh_has_the_blocks_of_the_quadtree(rows: int, columns: int, depth: i
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_blocks_are_named_by_their_bounds_and_missing_values_stay_apart() -> None:
+def test_blocks_are_named_by_their_bounds_and_missing_values_stay_apart():
     contract = mesh(5, 4, nulls={"policy": "category"})
     (level,) = levels_of(table({"quadtree": ["row", "col"], "levels": 2}, "row", "col"), contract)
     assert level.column("row").labels == ("0 to 1", "2 to 3", "4", "(null)")
@@ -214,7 +208,7 @@ def test_blocks_are_named_by_their_bounds_and_missing_values_stay_apart() -> Non
     assert level.column("x").labels == ("[0, 1)", "[1, 2]")
 
 
-def test_too_many_levels_of_a_mesh_are_refused() -> None:
+def test_too_many_levels_of_a_mesh_are_refused():
     problems = level_problems(table({"quadtree": ["row", "col"], "levels": "7"}, "row", "col"), mesh(64, 64))
     assert problems[0].allowed == "2 to 6 levels"
     assert level_problems(table("quadtree", "row", "col"), mesh(2, 2))[0].found.startswith("1 levels for a mesh")
@@ -222,7 +216,7 @@ def test_too_many_levels_of_a_mesh_are_refused() -> None:
         levels_of(table({"quadtree": ["row", "col"], "levels": "7"}, "row", "col"), mesh(64, 64))
 
 
-def test_places_and_months_group_in_step_and_every_level_partitions_the_one_below(tmp_path: Path) -> None:
+def test_places_and_months_group_in_step_and_every_level_partitions_the_one_below(tmp_path: Path):
     """The list of one column may be shorter: it stays at its coarsest. Other columns are not touched."""
     contract = load_contract(write(tmp_path, "c.yaml", nested().contract))
     spec = table({"place": yaml.safe_load(PLACES), "moved": ["year"]}, "sex", "place", "moved")
@@ -240,7 +234,7 @@ def test_places_and_months_group_in_step_and_every_level_partitions_the_one_belo
     assert fine.column("place").labels[fine.column("place").codes[place]] == "Miyagi"
 
 
-def test_a_coarser_cell_is_impossible_when_all_that_it_sums_up_is(tmp_path: Path) -> None:
+def test_a_coarser_cell_is_impossible_when_all_that_it_sums_up_is(tmp_path: Path):
     """Places of Miyagi cannot have moved in 2023: the quarter 2023-Q4 is exactly these two months."""
     contract = load_contract(write(tmp_path, "c.yaml", nested().contract))
     spec = table({"place": yaml.safe_load(PLACES), "moved": ["quarter", "year"]}, "place", "moved")
@@ -249,7 +243,7 @@ def test_a_coarser_cell_is_impossible_when_all_that_it_sums_up_is(tmp_path: Path
     assert not coarse.impossible(spec.columns).any()
 
 
-def test_the_bins_of_the_manual_fit_a_contract() -> None:
+def test_the_bins_of_the_manual_fit_a_contract():
     """docs/tables.md: decades, cuts, months and groups of codes."""
     manual = (Path(__file__).resolve().parents[4] / "docs" / "tables.md").read_text(encoding="utf-8")
     (block,) = [each for each in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if "bins:" in each]
@@ -267,7 +261,7 @@ def test_the_bins_of_the_manual_fit_a_contract() -> None:
     assert found == [[], [], [], [], []]
 
 
-def test_the_hierarchies_of_the_manual_fit_a_contract() -> None:
+def test_the_hierarchies_of_the_manual_fit_a_contract():
     """docs/tables.md: a bare quadtree, one with another column, places and months; a method may be left out."""
     manual = (Path(__file__).resolve().parents[4] / "docs" / "tables.md").read_text(encoding="utf-8")
     tables = [block for block in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if block.startswith("tables:")]

@@ -1,7 +1,5 @@
 """A workspace with real versions, and the site over it."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading

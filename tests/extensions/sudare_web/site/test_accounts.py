@@ -1,7 +1,5 @@
 """The pages of accounts, of their entries, and of runs that were charged and never published."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -68,7 +66,7 @@ def _page(reader: TestClient, name: str, language: str = "en") -> tuple[str, str
     return first, folded
 
 
-def test_an_account_burns_down_to_what_the_ledger_says(reader: TestClient) -> None:
+def test_an_account_burns_down_to_what_the_ledger_says(reader: TestClient):
     told = _told(reader, ACCOUNT)
     assert told["burn_down"][-1]["left"] == told["left"]
     assert [each["release"] for each in told["spent_by"]] == ["adult-tables", "adult-old"]
@@ -77,7 +75,7 @@ def test_an_account_burns_down_to_what_the_ledger_says(reader: TestClient) -> No
     assert reader.get("/account", params={"name": "nobody's"}).status_code == 404
 
 
-def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(reader: TestClient) -> None:
+def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(reader: TestClient):
     """Losses up and what is left down; the segments of the releases and of what is left fill the bar."""
     told, (first, _) = _told(reader, ACCOUNT), _page(reader, ACCOUNT)
     cap = Decimal(told["cap"])
@@ -92,7 +90,7 @@ def test_shares_of_the_cap_are_those_of_the_ledger_and_drawn_a_segment_each(read
     assert sum(widths) == pytest.approx(1000, abs=0.5)
 
 
-def test_segments_and_steps_carry_the_names_of_their_releases() -> None:
+def test_segments_and_steps_carry_the_names_of_their_releases():
     """A long name of a step is cut, a short segment has none, markup is a text."""
     terms = AccountTerms("a", "p", "2024", "row", "add_remove", PureCalculus(), 10**13, 0)
     state = AccountState(terms, 10**13, 66 * 10**11, "open")
@@ -108,7 +106,7 @@ def test_segments_and_steps_carry_the_names_of_their_releases() -> None:
 
 def test_two_versions_together_lose_what_the_account_adds_up_or_the_sum_of_their_claims(
     reader: TestClient, accounts: tuple[Site, Path]
-) -> None:
+):
     """The smaller of two bounds, by a second derivation; the larger of both ε, which is no bound, is below them."""
     where, state = "/api/releases/adult-tables/compare", accounts[0].view.account(ACCOUNT)
     assert state is not None
@@ -133,7 +131,7 @@ def test_two_versions_together_lose_what_the_account_adds_up_or_the_sum_of_their
 @pytest.mark.parametrize("name", [ACCOUNT, "pure", "shut"])
 def test_the_page_says_what_budget_show_says(
     reader: TestClient, accounts: tuple[Site, Path], name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     """What fits by kind of noise, and what each release and each charge claims."""
     capsys.readouterr()
     assert execute(["budget", "show", name, "--json", "--workspace", str(accounts[1])]) == 0
@@ -146,7 +144,7 @@ def test_the_page_says_what_budget_show_says(
 
 
 @pytest.mark.parametrize("language", languages())
-def test_units_of_the_calculus_are_folded_away(reader: TestClient, language: str) -> None:
+def test_units_of_the_calculus_are_folded_away(reader: TestClient, language: str):
     """Rényi losses, what is left of them and what each run took stand behind the fold alone."""
     told = _told(reader, ACCOUNT)
     first, folded = _page(reader, ACCOUNT, language)
@@ -164,7 +162,7 @@ def test_units_of_the_calculus_are_folded_away(reader: TestClient, language: str
     assert told["left"][:6] not in cards
 
 
-def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(reader: TestClient) -> None:
+def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(reader: TestClient):
     assert "an account of δ 0 holds Laplace noise only" in _page(reader, "pure")[1]
     assert _page(reader, "shut")[1].count("The account is closed.") == 2
     for code in languages():
@@ -172,7 +170,7 @@ def test_an_account_that_is_closed_or_holds_laplace_noise_only_says_so(reader: T
     assert reader.get("/accounts", params={"lang": "en"}).text.count("The account is closed.") == 1
 
 
-def test_claims_are_counted_in_the_database_for_both_databases(accounts: tuple[Site, Path]) -> None:
+def test_claims_are_counted_in_the_database_for_both_databases(accounts: tuple[Site, Path]):
     """Each claim once, with how many runs claim it; charges that were given back are no claims."""
     claimed = accounts[0].view.claimed(ACCOUNT)
     assert [(each.release, each.epsilon // 10**10, each.runs) for each in claimed] == [
@@ -183,7 +181,7 @@ def test_claims_are_counted_in_the_database_for_both_databases(accounts: tuple[S
     ]
 
 
-def test_amounts_of_an_entry_are_read_as_shares_and_decimals(client: TestClient) -> None:
+def test_amounts_of_an_entry_are_read_as_shares_and_decimals(client: TestClient):
     """The integers stand folded beneath; a share follows from the amount and the cap that the same journal has."""
     listed = client.get("/api/journal", params={"kind": "account_opened"}).json()["entries"]
     opened = [client.get(f"/api/journal/{each['sequence']}").json()["entry"]["body"] for each in listed]
@@ -205,7 +203,7 @@ def test_amounts_of_an_entry_are_read_as_shares_and_decimals(client: TestClient)
         assert page.count("as the journal has it") == sum(map(bool, amounts.values())) > 0
 
 
-def test_amounts_of_no_known_account_or_of_another_form_stay_as_they_are() -> None:
+def test_amounts_of_no_known_account_or_of_another_form_stay_as_they_are():
     """What cannot be told as a share is not left out: the field has no words, and the page shows its number."""
     body = {"costs": {"gone": 5}, "parts": [{"account": "here", "amount": 1}], "delta": 10**9}
     told = readable(Entry(1, GENESIS, "charge_returned", "", body), {"here": 4}.get)
@@ -234,7 +232,7 @@ def _crash_twice(workspace: Workspace) -> None:
         ledger.close()
 
 
-def test_a_run_that_was_never_published_is_public_as_the_limit_says(shown: Shown, tmp_path: Path) -> None:
+def test_a_run_that_was_never_published_is_public_as_the_limit_says(shown: Shown, tmp_path: Path):
     """Release and status on the account's page, and in the journal marks that tell the two snapshots apart."""
     workspace = copied(shown.workspace, tmp_path / "w")
     _crash_twice(workspace)

@@ -3,8 +3,6 @@
 Where CI is set a missing Chromium fails the tests; elsewhere they are skipped.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -102,7 +100,7 @@ def _ours(url: str) -> bool:
 @pytest.mark.parametrize(("looking", "first", "language"), LOOKS, indirect=["looking"])
 def test_every_page_is_whole_readable_and_named(
     looking: tuple[Page, list[str]], first: int, language: str, served: Served
-) -> None:
+):
     """No complaint, nothing from elsewhere, no sideways scrolling, contrast AA, names for everything."""
     page, complaints = looking
     for path in PAGES[first::2]:
@@ -114,7 +112,7 @@ def test_every_page_is_whole_readable_and_named(
         assert page.evaluate(UNNAMED) == [], path
 
 
-def test_no_word_of_a_page_is_cut_on_a_phone(looking: tuple[Page, list[str]], served: Served) -> None:
+def test_no_word_of_a_page_is_cut_on_a_phone(looking: tuple[Page, list[str]], served: Served):
     """In each language, down to the narrowest phone; what is folded up too."""
     page, _ = looking
     for path in PAGES:
@@ -125,7 +123,7 @@ def test_no_word_of_a_page_is_cut_on_a_phone(looking: tuple[Page, list[str]], se
                 assert broken_on(page) == [], path
 
 
-def test_a_reader_finds_a_version_and_its_record(looking: tuple[Page, list[str]], served: Served) -> None:
+def test_a_reader_finds_a_version_and_its_record(looking: tuple[Page, list[str]], served: Served):
     """From the list to the record's pictures by links alone."""
     page, complaints = looking
     page.goto(served.url)
@@ -143,7 +141,7 @@ def test_a_reader_finds_a_version_and_its_record(looking: tuple[Page, list[str]]
     assert complaints == []
 
 
-def test_the_keyboard_is_enough(looking: tuple[Page, list[str]], served: Served) -> None:
+def test_the_keyboard_is_enough(looking: tuple[Page, list[str]], served: Served):
     """The first stop is the way past the navigation; then the wordmark and every link of the navigation, in order."""
     page, _ = looking
     page.goto(f"{served.url}/accounts")
@@ -160,7 +158,7 @@ def test_the_keyboard_is_enough(looking: tuple[Page, list[str]], served: Served)
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
-def test_the_language_stays_where_it_was_switched(looking: tuple[Page, list[str]], served: Served) -> None:
+def test_the_language_stays_where_it_was_switched(looking: tuple[Page, list[str]], served: Served):
     page, _ = looking
     for code in languages()[1:]:
         page.goto(f"{served.url}/journal?kind=noise_drawn")
@@ -171,7 +169,7 @@ def test_the_language_stays_where_it_was_switched(looking: tuple[Page, list[str]
         assert page.locator("html").get_attribute("lang") == code
 
 
-def test_a_record_cannot_run_a_script_even_alone(looking: tuple[Page, list[str]], served: Served) -> None:
+def test_a_record_cannot_run_a_script_even_alone(looking: tuple[Page, list[str]], served: Served):
     """The title of this contract is a script: shown as text, alone and in its frame, and nothing runs."""
     page, complaints = looking
     for path in (
@@ -185,7 +183,7 @@ def test_a_record_cannot_run_a_script_even_alone(looking: tuple[Page, list[str]]
     assert page.locator("h1").inner_text().count("<script>") == 1
 
 
-def test_the_measures_find_what_they_are_for(looking: tuple[Page, list[str]]) -> None:
+def test_the_measures_find_what_they_are_for(looking: tuple[Page, list[str]]):
     """The wrong cases: pale text, a link without a name, a skipped level, a script, and an address elsewhere."""
     page, complaints = looking
     page.set_content(
@@ -199,7 +197,7 @@ def test_the_measures_find_what_they_are_for(looking: tuple[Page, list[str]]) ->
     assert any("localhost:9" in each for each in complaints)
 
 
-def test_the_label_prints_on_one_page(browser: Browser, shown: Shown) -> None:
+def test_the_label_prints_on_one_page(browser: Browser, shown: Shown):
     """A4, as it is meant to be pinned to a wall: with both statements of what can be learned."""
     page = browser.new_page()
     page.goto(f"file://{shown.workspace.releases / 'adult-tables' / 'v1' / 'label.html'}")
@@ -209,7 +207,7 @@ def test_the_label_prints_on_one_page(browser: Browser, shown: Shown) -> None:
     assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) == 1
 
 
-def test_both_beliefs_stand_below_each_other_on_a_phone(browser: Browser, shown: Shown) -> None:
+def test_both_beliefs_stand_below_each_other_on_a_phone(browser: Browser, shown: Shown):
     """Each takes the whole width there, so neither is indented or ruled off at its left."""
     page = browser.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
     page.goto(f"file://{shown.workspace.releases / 'adult-tables' / 'v1' / 'record.html'}")
@@ -224,7 +222,7 @@ def test_both_beliefs_stand_below_each_other_on_a_phone(browser: Browser, shown:
 )
 def test_no_page_of_the_site_has_findings(
     browser: Browser, served: Served, first: int, size: tuple[int, int], scheme: Scheme, language: str
-) -> None:
+):
     """Every other page each; without the record in its frame, whose own page is looked at above."""
     with looked_at(browser, size, scheme) as page:
         assert found_on(page, addresses(served, language)[first::2]) == []
@@ -234,7 +232,7 @@ def test_no_page_of_the_site_has_findings(
 @pytest.mark.parametrize(("size", "scheme", "language"), WAYS)
 def test_every_page_has_no_findings_in_every_pair_of_ways(
     browser: Browser, served: Served, size: tuple[int, int], scheme: Scheme, language: str
-) -> None:
+):
     """Small and large, light and dark, in both languages."""
     with looked_at(browser, size, scheme) as page:
         assert found_on(page, addresses(served, language)) == []

@@ -1,7 +1,5 @@
 """Slow work beside the readers: nobody waits for it, and none of it can take the site down."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -33,7 +31,7 @@ def desk() -> Iterator[Desk]:
 
 
 @pytest.mark.services
-def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     """What is asked first is answered while its process may not even start: nobody waits for that or for the work."""
     start, may_start = desk._start, threading.Event()
     monkeypatch.setattr(desk, "_start", lambda: start() if may_start.wait(100) else None)
@@ -48,7 +46,7 @@ def test_asking_never_waits_and_the_answer_is_kept(desk: Desk, monkeypatch: pyte
 
 
 @pytest.mark.services
-def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
+def test_work_that_takes_too_long_is_stopped_and_the_next_is_done():
     desk = Desk(work, seconds=8)
     assert answered(lambda: desk.ask("slow", "sleep")).state == "late"
     assert answered(lambda: desk.ask("quick", "b")).state == "done"
@@ -57,14 +55,14 @@ def test_work_that_takes_too_long_is_stopped_and_the_next_is_done() -> None:
 
 @pytest.mark.services
 @pytest.mark.services
-def test_work_that_fails_or_dies_says_only_that(desk: Desk) -> None:
+def test_work_that_fails_or_dies_says_only_that(desk: Desk):
     failed = answered(lambda: desk.ask("fail", "fail"))
     assert (failed.state, failed.value) == ("failed", None)
     assert answered(lambda: desk.ask("die", "die")).state == "failed"
     assert answered(lambda: desk.ask("after", "c")).state == "done"
 
 
-def test_when_too_many_wait_the_next_is_told_so() -> None:
+def test_when_too_many_wait_the_next_is_told_so():
     desk = Desk(work, seconds=30, most_waiting=2)
     assert "busy" in [desk.ask(number, "sleep").state for number in range(6)]
     desk.close()
@@ -73,7 +71,7 @@ def test_when_too_many_wait_the_next_is_told_so() -> None:
 
 @pytest.mark.services
 @pytest.mark.services
-def test_an_old_answer_is_shown_while_it_is_worked_out_again() -> None:
+def test_an_old_answer_is_shown_while_it_is_worked_out_again():
     """Every answer is old at once here: the first stays until the second is there."""
     desk = Desk(work, seconds=30, lasting=0.0)
     first = answered(lambda: desk.ask("a", "a"))

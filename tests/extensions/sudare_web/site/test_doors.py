@@ -1,7 +1,5 @@
 """The site's doors: hosts, the address readers meet it under, half-open requests and HEAD."""
 
-from __future__ import annotations
-
 import socket
 import time
 
@@ -50,11 +48,11 @@ PUBLIC = PublicAddress("https://review.example.org")
 )
 def test_a_host_is_the_site_s_or_is_refused(
     host: str | None, listening: str, public: PublicAddress | None, known: bool
-) -> None:
+):
     assert is_our_host(public, listening=listening, host=host) is known
 
 
-def test_a_name_that_somebody_points_at_this_machine_reads_nothing(site: Site) -> None:
+def test_a_name_that_somebody_points_at_this_machine_reads_nothing(site: Site):
     """DNS rebinding: also static files, also for two hosts."""
     app = make_app(site)
     for path in ("/", "/api/releases", "/api/accounts", "/static/site.css", "/health", "/nowhere"):
@@ -73,7 +71,7 @@ def served_site(shown: Shown) -> Site:
 
 
 @pytest.mark.services
-def test_every_page_answers_head_like_get_without_a_body(served_site: Site) -> None:
+def test_every_page_answers_head_like_get_without_a_body(served_site: Site):
     """Every route that can be read has it; what is sent has no body."""
     app = make_app(served_site)
     reading = [route for route in app.routes if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
@@ -101,7 +99,7 @@ def opened(served: Served) -> socket.socket:
 
 
 @pytest.mark.services
-def test_half_open_requests_are_closed_in_time(served_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_open_requests_are_closed_in_time(served_site: Site, monkeypatch: pytest.MonkeyPatch):
     """Nothing sent, a head in drops, a second head on a connection that was answered; a whole one is served."""
     monkeypatch.setattr(server, "REQUEST_SECONDS", 1.0)
     answered = "GET /robots.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -154,7 +152,7 @@ ADDRESS = "https://review.example.org"
         ("https://[2001:DB8::1]", "https://[2001:db8::1]"),
     ],
 )
-def test_an_origin_is_written_as_browsers_tell_it(url: str, origin: str) -> None:
+def test_an_origin_is_written_as_browsers_tell_it(url: str, origin: str):
     assert PublicAddress.read(url).origin == origin
 
 
@@ -165,11 +163,11 @@ def test_an_origin_is_written_as_browsers_tell_it(url: str, origin: str) -> None
         *(f"{ADDRESS}/below", f"{ADDRESS}?a=1", f"{ADDRESS}#a", "https://mika@review.example.org", f"{ADDRESS}:x"),
     ],
 )
-def test_what_no_browser_would_tell_is_refused(url: str) -> None:
+def test_what_no_browser_would_tell_is_refused(url: str):
     with pytest.raises(SpecRefused, match="--public-url"):
         PublicAddress.read(url)
 
 
-def test_the_command_refuses_it_and_says_what_is_allowed(shown: Shown, typed: Typed) -> None:
+def test_the_command_refuses_it_and_says_what_is_allowed(shown: Shown, typed: Typed):
     said = typed("serve", "--public-url", "http://review.example.org", at=shown.workspace)
     said.assert_ended(2, "such as https://review.example.org")

@@ -1,7 +1,5 @@
 """Every route under made-up requests: nothing answers with a server error, and every answer carries the headers."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path
@@ -64,7 +62,6 @@ def routes_of(app: FastAPI) -> list[APIRoute]:
 
 @pytest.fixture(scope="module")
 def app(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
-    """A site with every route that there can be."""
     file = tmp_path_factory.mktemp("tokens") / "scrapers.txt"
     file.touch(mode=0o600)
     return make_app(make_site(shown.workspace, scrapers=Tokens(file)))
@@ -110,7 +107,7 @@ def fuzz(app: FastAPI, most: int) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_no_route_fails_under_made_up_requests(app: FastAPI) -> None:
+def test_no_route_fails_under_made_up_requests(app: FastAPI):
     """1,000 requests over all routes; a good part of them reach a page."""
     assert len(routes_of(app)) > 30
     seen = fuzz(app, REQUESTS)
@@ -120,7 +117,7 @@ def test_no_route_fails_under_made_up_requests(app: FastAPI) -> None:
 
 
 @pytest.mark.long
-def test_the_fuzz_finds_a_route_that_fails() -> None:
+def test_the_fuzz_finds_a_route_that_fails():
     """The wrong case: a route that divides by a number that is asked for, and one that forgets the headers."""
     broken = FastAPI()
     broken.add_api_route("/number", lambda value: str(1 // (len(value) % 3)))
@@ -130,7 +127,7 @@ def test_the_fuzz_finds_a_route_that_fails() -> None:
 
 
 @pytest.mark.long
-def test_no_path_fails_however_it_is_put_together(app: FastAPI) -> None:
+def test_no_path_fails_however_it_is_put_together(app: FastAPI):
     """300 paths of known and of random pieces, sent as they are, without a client that tidies them up."""
 
     @settings(PLAIN, max_examples=PATHS)
@@ -143,7 +140,7 @@ def test_no_path_fails_however_it_is_put_together(app: FastAPI) -> None:
     ask()
 
 
-def test_nothing_unexpected_was_written_down(app: FastAPI, shown: Shown) -> None:
+def test_nothing_unexpected_was_written_down(app: FastAPI, shown: Shown):
     """The private log of unexpected errors is still not there after all of it."""
     log: Path = shown.workspace.private / "error.private.log"
     assert not log.exists(), log.read_text()[-2000:]

@@ -1,7 +1,5 @@
 """`/metrics` of the site: the numbers of `sudare metrics`, for holders of a token and nobody else."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -49,7 +47,7 @@ def steady(text: str) -> list[str]:
 
 def test_a_token_reads_what_the_command_prints(
     shown: Shown, scraped: Scraped, tokens: tuple[Path, str], typed: Typed
-) -> None:
+):
     code, text = scraped(f"Bearer {tokens[1]}")
     assert code == 200
     assert steady(text) == steady(typed("metrics", at=shown.workspace).out)
@@ -57,7 +55,7 @@ def test_a_token_reads_what_the_command_prints(
     assert "secret" not in text
 
 
-def test_without_its_token_nobody_reads_them(scraped: Scraped, tokens: tuple[Path, str]) -> None:
+def test_without_its_token_nobody_reads_them(scraped: Scraped, tokens: tuple[Path, str]):
     """Neither nobody's token, nor another scheme, nor the file's hash; nor a token whose line is gone."""
     file, token = tokens
     kept = file.read_text().split()[-1]
@@ -68,11 +66,11 @@ def test_without_its_token_nobody_reads_them(scraped: Scraped, tokens: tuple[Pat
     assert scraped(f"Bearer {token}")[0] == 401
 
 
-def test_without_a_file_of_tokens_there_is_no_such_address(client: TestClient, tokens: tuple[Path, str]) -> None:
+def test_without_a_file_of_tokens_there_is_no_such_address(client: TestClient, tokens: tuple[Path, str]):
     assert client.get("/metrics", headers={"Authorization": f"Bearer {tokens[1]}"}).status_code == 404
 
 
-def test_a_ledger_that_is_not_there_is_said_without_a_word_of_where(site: Site, tokens: tuple[Path, str]) -> None:
+def test_a_ledger_that_is_not_there_is_said_without_a_word_of_where(site: Site, tokens: tuple[Path, str]):
     away = replace(site.workspace, ledger_url="postgresql://nobody@127.0.0.1:9/none")
     broken = replace(site, workspace=away, scrapers=Tokens(tokens[0]))
     client = TestClient(make_app(broken), base_url="http://localhost")
@@ -81,18 +79,18 @@ def test_a_ledger_that_is_not_there_is_said_without_a_word_of_where(site: Site, 
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
-def test_a_file_that_others_can_read_or_change_is_refused(tokens: tuple[Path, str], mode: int) -> None:
+def test_a_file_that_others_can_read_or_change_is_refused(tokens: tuple[Path, str], mode: int):
     tokens[0].chmod(mode)
     with pytest.raises(SpecRefused, match=r"chmod 600"):
         Tokens(tokens[0])
 
 
 @pytest.mark.parametrize("line", ["mika", "mika 1234", f"mika {'g' * 64}", f"../x {'a' * 64}"])
-def test_a_line_of_another_form_is_named(tokens: tuple[Path, str], line: str) -> None:
+def test_a_line_of_another_form_is_named(tokens: tuple[Path, str], line: str):
     tokens[0].write_text(f"# who may read them\n{line}\n")
     with pytest.raises(SpecRefused, match=r"scrapers.txt:2"):
         Tokens(tokens[0])
 
 
-def test_a_file_that_is_not_there_is_refused_before_anything_is_served(shown: Shown, typed: Typed) -> None:
+def test_a_file_that_is_not_there_is_refused_before_anything_is_served(shown: Shown, typed: Typed):
     typed("serve", "--metrics-tokens", "missing.txt", at=shown.workspace).assert_ended(2, "allowed:")

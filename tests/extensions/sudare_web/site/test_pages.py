@@ -1,7 +1,5 @@
 """The pages for everybody: what they show, that they only read, and that nothing private or half-made is on them."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -54,8 +52,6 @@ PAGES = (
 
 
 class Outline(HTMLParser):
-    """What a page is made of."""
-
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -78,7 +74,7 @@ def outline(html: str) -> Outline:
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_answers_in_each_language_with_one_heading_and_landmarks(
     client: TestClient, path: str, language: str
-) -> None:
+):
     """Each page has one h1, a main part, a labelled navigation, a title and its language; no script and no style."""
     answer = client.get(path, params={**_query(path), "lang": language})
     assert answer.status_code == 200, path
@@ -99,7 +95,7 @@ def _query(path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(client: TestClient, path: str) -> None:
+def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(client: TestClient, path: str):
     answer = client.get(path)
     assert answer.headers["content-security-policy"] == POLICY
     assert "script-src" not in POLICY
@@ -112,7 +108,7 @@ def test_every_answer_carries_the_headers_and_no_reader_can_change_anything(clie
 
 
 @pytest.mark.long
-def test_links_lead_somewhere(client: TestClient) -> None:
+def test_links_lead_somewhere(client: TestClient):
     """Every link of every page answers: nothing is 404 and nothing leads off the site."""
     found = {
         each["href"]
@@ -125,7 +121,7 @@ def test_links_lead_somewhere(client: TestClient) -> None:
     assert [href for href in sorted(filter(None, found)) if client.get(href).status_code >= 400] == []
 
 
-def test_text_of_a_contract_and_of_a_journal_entry_is_text(client: TestClient) -> None:
+def test_text_of_a_contract_and_of_a_journal_entry_is_text(client: TestClient):
     """A contract's title and a withdrawal's reason that hold a script are shown with their angle brackets."""
     page = client.get("/releases/adult-old/v1").text
     assert SCRIPT not in page
@@ -134,7 +130,7 @@ def test_text_of_a_contract_and_of_a_journal_entry_is_text(client: TestClient) -
     assert SCRIPT not in client.get("/journal").text
 
 
-def test_a_search_that_is_shown_again_is_text(client: TestClient) -> None:
+def test_a_search_that_is_shown_again_is_text(client: TestClient):
     answer = client.get("/", params={"q": f'"{SCRIPT}'})
     assert answer.status_code == 200
     assert "<script" not in answer.text
@@ -152,12 +148,12 @@ def test_a_search_that_is_shown_again_is_text(client: TestClient) -> None:
         },
     ],
 )
-def test_a_record_that_says_no_loss_has_no_sentence_about_people(values: dict[str, Any]) -> None:
+def test_a_record_that_says_no_loss_has_no_sentence_about_people(values: dict[str, Any]):
     """Whoever wrote the folder wrote the record; the page of it is shown all the same."""
     assert people_of(values) is None
 
 
-def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient) -> None:
+def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient):
     """The same words and numbers as in record.html, in each language."""
     for language in languages():
         page = client.get("/releases/adult-tables/v3", params={"lang": language}).text
@@ -167,7 +163,7 @@ def test_a_version_begins_with_the_sentence_of_its_record(client: TestClient) ->
         assert "100" in sentence
 
 
-def test_a_version_is_shown_with_its_guarantee_its_cost_and_its_status(client: TestClient) -> None:
+def test_a_version_is_shown_with_its_guarantee_its_cost_and_its_status(client: TestClient):
     told = client.get("/api/releases/adult-tables/v2").json()
     assert (told["facts"]["epsilon"], told["facts"]["account"], told["status"]) == ("0.5", ACCOUNT, "superseded")
     assert [table["name"] for table in told["tables"]] == [
@@ -178,7 +174,7 @@ def test_a_version_is_shown_with_its_guarantee_its_cost_and_its_status(client: T
     assert 'href="/releases/adult-tables/v3">v3</a>' in client.get("/releases/adult-tables/v2").text
 
 
-def test_every_file_is_served_as_it_was_published_and_nothing_else_is(client: TestClient, shown: Shown) -> None:
+def test_every_file_is_served_as_it_was_published_and_nothing_else_is(client: TestClient, shown: Shown):
     """The bytes hash to what the page says; a path that is no listed name is not there, however it is written."""
     base = "/releases/adult-tables/v3"
     listed = client.get(f"/api{base}/files").json()["files"]
@@ -242,7 +238,7 @@ def _traversals() -> Iterator[str]:
     yield from ("data/..%2f..%2f..%2f..%2fsudare.toml", "..\\..\\sudare.toml", "record.json%00.html")
 
 
-def test_a_record_is_shown_in_a_sandbox_without_an_origin(client: TestClient) -> None:
+def test_a_record_is_shown_in_a_sandbox_without_an_origin(client: TestClient):
     """The record's own page may style itself and show its pictures, and can do nothing else."""
     answer = client.get("/releases/adult-tables/v3/files/record.html")
     policy = answer.headers["content-security-policy"]
@@ -253,7 +249,7 @@ def test_a_record_is_shown_in_a_sandbox_without_an_origin(client: TestClient) ->
 
 
 @pytest.mark.services
-def test_a_link_in_the_store_leads_nowhere(shown: Shown, tmp_path: Path) -> None:
+def test_a_link_in_the_store_leads_nowhere(shown: Shown, tmp_path: Path):
     """Whoever can write into the store cannot make the site read another file: links are not followed."""
     workspace = copied(shown.workspace, tmp_path / "w")
     folder = workspace.releases / "adult-tables" / "v3"
@@ -269,7 +265,7 @@ def test_a_link_in_the_store_leads_nowhere(shown: Shown, tmp_path: Path) -> None
     assert client.get("/releases/adult-tables/v3").status_code == 200
 
 
-def test_a_manifest_that_is_not_the_published_one_hides_the_folder(shown: Shown, tmp_path: Path) -> None:
+def test_a_manifest_that_is_not_the_published_one_hides_the_folder(shown: Shown, tmp_path: Path):
     workspace = copied(shown.workspace, tmp_path / "w")
     manifest = workspace.releases / "adult-tables" / "v3" / "MANIFEST.json"
     manifest.chmod(0o644)
@@ -279,7 +275,7 @@ def test_a_manifest_that_is_not_the_published_one_hides_the_folder(shown: Shown,
     assert client.get("/releases/adult-tables/v3/files/record.json").status_code == 404
 
 
-def test_a_version_whose_folder_is_gone_is_named_and_nothing_of_it_is_offered(shown: Shown, tmp_path: Path) -> None:
+def test_a_version_whose_folder_is_gone_is_named_and_nothing_of_it_is_offered(shown: Shown, tmp_path: Path):
     workspace = copied(shown.workspace, tmp_path / "w")
     (workspace.releases / "adult-tables" / "v3").rename(tmp_path / "elsewhere")
     client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
@@ -289,7 +285,7 @@ def test_a_version_whose_folder_is_gone_is_named_and_nothing_of_it_is_offered(sh
     assert "not in this store" in client.get("/releases/adult-tables").text
 
 
-def test_a_version_that_is_just_being_published_is_not_there_yet(shown: Shown, tmp_path: Path) -> None:
+def test_a_version_that_is_just_being_published_is_not_there_yet(shown: Shown, tmp_path: Path):
     """Between the journal's entry and the rename of its folder a reader sees the version before it, and no half."""
     workspace = copied(shown.workspace, tmp_path / "w")
     folder = workspace.releases / "adult-tables" / "v3"
@@ -301,7 +297,7 @@ def test_a_version_that_is_just_being_published_is_not_there_yet(shown: Shown, t
     assert listed["adult-tables"]["newest"]["version"] == 2
 
 
-def test_a_preview_is_the_beginning_of_the_table(client: TestClient) -> None:
+def test_a_preview_is_the_beginning_of_the_table(client: TestClient):
     told = client.get("/api/releases/adult-tables/v3/tables", params={"file": "data/age.parquet"}).json()["preview"]
     assert told["columns"] == ["age", "count", "lower", "upper"]
     assert (told["rows"], len(told["cells"]), told["cells"][0][0]) == (15, 15, "17 to 19")
@@ -310,7 +306,7 @@ def test_a_preview_is_the_beginning_of_the_table(client: TestClient) -> None:
 
 @pytest.mark.services
 @pytest.mark.timeout(900)
-def test_verification_is_live_and_notices_a_changed_file(shown: Shown, site: Site, tmp_path: Path) -> None:
+def test_verification_is_live_and_notices_a_changed_file(shown: Shown, site: Site, tmp_path: Path):
     """An untouched version holds; one flipped byte later the same page says that it does not, and names the file."""
     good = answered(lambda: verified(site, folder_of(site, "adult-tables", 3)))
     assert (good.state, good.value["ok"]) == ("done", True)
@@ -327,7 +323,7 @@ def test_verification_is_live_and_notices_a_changed_file(shown: Shown, site: Sit
     assert "data/age.csv" in page
 
 
-def test_comparing_shows_the_guarantees_the_contract_and_differences_with_intervals(client: TestClient) -> None:
+def test_comparing_shows_the_guarantees_the_contract_and_differences_with_intervals(client: TestClient):
     """The interval of a difference goes from end to end: upper minus lower, so that it holds in at least 90 %."""
     told = client.get("/api/releases/adult-tables/compare", params={"first": 1, "second": 3}).json()
     assert {"name": "epsilon", "first": "1", "second": "0.3"} in told["guarantee"]
@@ -341,7 +337,7 @@ def test_comparing_shows_the_guarantees_the_contract_and_differences_with_interv
     assert client.get("/releases/adult-tables/compare", params={"first": 1, "second": 9}).status_code == 404
 
 
-def test_an_entry_s_proof_leads_to_the_signed_root(client: TestClient) -> None:
+def test_an_entry_s_proof_leads_to_the_signed_root(client: TestClient):
     """The proof of each entry under the last checkpoint, worked out again from what the page tells."""
     size = client.get("/api/journal").json()["size"]
     covered = 0
@@ -362,7 +358,7 @@ def test_an_entry_s_proof_leads_to_the_signed_root(client: TestClient) -> None:
     assert covered == client.get("/api/checkpoints").json()["checkpoints"][0]["size"]
 
 
-def test_the_journal_is_found_by_kind_release_account_run_and_number(client: TestClient) -> None:
+def test_the_journal_is_found_by_kind_release_account_run_and_number(client: TestClient):
     def found(**asked: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = client.get("/api/journal", params=asked).json()["entries"]
         return entries
@@ -379,7 +375,7 @@ def test_the_journal_is_found_by_kind_release_account_run_and_number(client: Tes
     assert client.get("/journal", params={"index": "3"}).headers["location"] == "/journal/3"
 
 
-def test_a_run_is_one_line_of_the_journal_that_opens(client: TestClient) -> None:
+def test_a_run_is_one_line_of_the_journal_that_opens(client: TestClient):
     """Each entry is there once: a run's inside its line, in any order of times, which are told to the hour."""
     told, page = client.get("/api/journal").json(), client.get("/journal").text
     story, shown = told["story"], list(told["entries"])
@@ -398,7 +394,7 @@ def test_a_run_is_one_line_of_the_journal_that_opens(client: TestClient) -> None
     assert {len(line["entries"]) for line in alone} == {1}
 
 
-def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(client: TestClient) -> None:
+def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(client: TestClient):
     """The share of the cap is that of the exact amounts, rounded up; a withdrawal quotes its reason as text."""
     told = client.get("/api/journal").json()["story"]
     [second] = [line for line in told if (line.get("release"), line.get("number")) == ("adult-tables", 2)]
@@ -416,7 +412,7 @@ def test_a_line_of_the_journal_says_what_a_run_claimed_and_took_in_plain_words(c
 
 
 @pytest.mark.long
-def test_what_is_private_is_not_even_hinted_at(client: TestClient, shown: Shown) -> None:
+def test_what_is_private_is_not_even_hinted_at(client: TestClient, shown: Shown):
     """No page and no search tells of refused runs or sources."""
     source = str(shown.place.adult / "adult.parquet")
     everything = [*PAGES, *(f"/journal/{n}" for n in range(client.get("/api/journal").json()["size"]))]
@@ -428,7 +424,7 @@ def test_what_is_private_is_not_even_hinted_at(client: TestClient, shown: Shown)
                 assert secret not in text or (secret == "gate_failed" and "kind=gate_failed" in path), (path, secret)
 
 
-def test_a_sealed_entry_still_has_its_place_and_its_hash(client: TestClient) -> None:
+def test_a_sealed_entry_still_has_its_place_and_its_hash(client: TestClient):
     sealed = [each for each in client.get("/api/journal").json()["entries"] if each["sealed"]]
     assert len(sealed) == 2
     assert {each["kind"] for each in sealed} == {None}
@@ -438,7 +434,7 @@ def test_a_sealed_entry_still_has_its_place_and_its_hash(client: TestClient) -> 
     assert client.get("/api/journal", params={"kind": "gate_failed"}).json()["entries"] == []
 
 
-def test_the_language_is_kept_in_a_cookie(client: TestClient) -> None:
+def test_the_language_is_kept_in_a_cookie(client: TestClient):
     for code in languages():
         cookie = client.get("/", params={"lang": code}).headers["set-cookie"]
         assert f"sudare_lang={code}" in cookie
@@ -448,7 +444,7 @@ def test_the_language_is_kept_in_a_cookie(client: TestClient) -> None:
     assert 'lang="en"' in client.get("/accounts", headers={"Cookie": "sudare_lang=xx"}).text.splitlines()[1]
 
 
-def test_a_ledger_that_does_not_answer_is_told_in_words(shown: Shown, tmp_path: Path) -> None:
+def test_a_ledger_that_does_not_answer_is_told_in_words(shown: Shown, tmp_path: Path):
     """503 with words for people, and nothing of the database's own message."""
     workspace = copied(shown.workspace, tmp_path / "w")
     client = TestClient(make_app(make_site(workspace)), base_url="http://localhost")
@@ -460,7 +456,7 @@ def test_a_ledger_that_does_not_answer_is_told_in_words(shown: Shown, tmp_path: 
     assert str(tmp_path) not in answer.text
 
 
-def test_answers_to_what_cannot_be_meant_are_words_too(client: TestClient) -> None:
+def test_answers_to_what_cannot_be_meant_are_words_too(client: TestClient):
     for path, status in (
         ("/nowhere", 404),
         ("/releases/Adult", 404),

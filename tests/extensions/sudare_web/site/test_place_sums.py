@@ -1,7 +1,5 @@
 """The page that adds up cells of counts by place: what is picked, what is typed, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,14 +31,14 @@ def page(version: Version, monkeypatch: pytest.MonkeyPatch, *picked: str, where:
     return dict(sums_page(site, "wings", 1, picked, where).payload)
 
 
-def test_what_is_picked_and_typed_is_one_sum() -> None:
+def test_what_is_picked_and_typed_is_one_sum():
     """Labels of one name are joined; what has no label is left out."""
     picked = ("wing=north", "floor=1", "wing=south", "", "floor=")
     assert conditions_of(picked, " insured=true ") == "wing=north|south and floor=1 and insured=true"
     assert conditions_of((), "") == ""
 
 
-def test_the_sum_has_its_interval_and_the_choices(wings: Version, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sum_has_its_interval_and_the_choices(wings: Version, monkeypatch: pytest.MonkeyPatch):
     """A public total is exact; a part of it is not; every level and column offers its labels."""
     told = page(wings, monkeypatch, "wing=north")
     count = with_totals().wing_counts()["north"]
@@ -65,18 +63,14 @@ def test_the_sum_has_its_interval_and_the_choices(wings: Version, monkeypatch: p
         ("wing=north and wing=south", "'wing' twice"),
     ],
 )
-def test_what_is_no_sum_of_cells_is_refused(
-    wings: Version, monkeypatch: pytest.MonkeyPatch, where: str, found: str
-) -> None:
+def test_what_is_no_sum_of_cells_is_refused(wings: Version, monkeypatch: pytest.MonkeyPatch, where: str, found: str):
     """In the words of `sudare interval`."""
     told = page(wings, monkeypatch, where=where)
     assert told["sum"] is None
     assert [each["found"] for each in told["refused"]] == [found]
 
 
-def test_a_version_with_a_forged_file_shows_no_sum(
-    wings: Version, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_version_with_a_forged_file_shows_no_sum(wings: Version, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The page names the file, whether it is read for every sum or for this one."""
     for name in ("measurements/floor.ward.parquet", "data/floor_x_insured.wing.parquet"):
         spoiled = wings.copy(tmp_path / name.partition("/")[0])
@@ -86,7 +80,7 @@ def test_a_version_with_a_forged_file_shows_no_sum(
         assert [each["found"] for each in told["refused"]] == [f"{name}: a file with another SHA-256"]
 
 
-def test_a_large_version_names_the_command(wings: Version, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_version_names_the_command(wings: Version, monkeypatch: pytest.MonkeyPatch):
     """Nothing is computed that would keep other readers waiting."""
     monkeypatch.setattr(place_sums, "MOST_CELLS", 10)
     told = page(wings, monkeypatch, "wing=north")
@@ -95,7 +89,7 @@ def test_a_large_version_names_the_command(wings: Version, monkeypatch: pytest.M
     assert told["command"].endswith('--where "wing=north"')
 
 
-def test_other_products_have_no_such_page(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_products_have_no_such_page(worlds: Worlds, monkeypatch: pytest.MonkeyPatch):
     """The address is not there."""
     with pytest.raises(NotThere):
         page(worlds.published(pure(), here=True), monkeypatch)

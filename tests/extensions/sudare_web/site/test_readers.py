@@ -1,7 +1,5 @@
 """Fifty readers while five runs publish: no error, and nobody ever sees half a version."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -111,7 +109,7 @@ class Reader:
         return content
 
 
-def test_fifty_readers_see_whole_versions_only_while_five_runs_publish(tmp_path: Path) -> None:
+def test_fifty_readers_see_whole_versions_only_while_five_runs_publish(tmp_path: Path):
     """Every answer is 200, every version that is shown has all its files, and each file hashes to what is stated."""
     workspace = Workspace.create(tmp_path / "w")
     with closing(workspace.open_ledger()) as ledger:

@@ -1,21 +1,19 @@
 """Versions of statistics on the site: listed with their files, and compared."""
 
-from __future__ import annotations
-
 import pytest
 from fastapi.testclient import TestClient
 
 from sudare_web.serve import make_site
 from sudare_web.site.app import make_app
 from tests.console.conftest import Place
-from tests.console.test_statistics_versions import NAME, twice
+from tests.console.test_statistics_plans import NAME, twice
 
 pytestmark = pytest.mark.services
 
 __all__ = ["twice"]
 
 
-def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice: Place) -> None:
+def test_the_site_lists_the_statistics_and_links_tables_and_noisy_numbers(twice: Place):
     site = make_site(twice.workspace)
     client = TestClient(make_app(site), base_url="http://localhost")
     with client:

@@ -1,7 +1,5 @@
 """A studio over a folder with the example, that answers on a port of this machine."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator
@@ -71,7 +69,6 @@ def studio(place_of_studio: tuple[Path, Workspace]) -> Iterator[Studio]:
 
 @pytest.fixture
 def client(studio: Studio) -> TestClient:
-    """A browser that was let in."""
     made = TestClient(make_app(studio), base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False)
     assert made.get("/enter", params={"token": studio.keys.token}).status_code == 200
     made.base_url = made.base_url.join(studio.keys.root)

@@ -1,7 +1,5 @@
 """What the studio answers to texts and files that a page of its own would not send, or that somebody put there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -23,7 +21,7 @@ def sent(client: TestClient, path: str, body: Any) -> Response:
     return client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
 
 
-def test_a_save_of_two_texts_writes_both_or_neither(client: TestClient, studio: Studio) -> None:
+def test_a_save_of_two_texts_writes_both_or_neither(client: TestClient, studio: Studio):
     """The second is refused, for somebody wrote it meanwhile: the first is as it was, and the page is told which."""
     folder = studio.folder.path
     before = {name: (folder / name).read_text() for name in ("tables.yaml", "adult.odcs.yaml")}
@@ -42,7 +40,7 @@ def test_a_save_of_two_texts_writes_both_or_neither(client: TestClient, studio: 
     }
 
 
-def test_a_pipe_keeps_no_page_waiting(client: TestClient, studio: Studio) -> None:
+def test_a_pipe_keeps_no_page_waiting(client: TestClient, studio: Studio):
     """In the folder, opened by its name, or named by a spec as its contract, saved or not."""
     folder = studio.folder.path
     os.mkfifo(folder / "pipe.yaml")
@@ -62,7 +60,7 @@ def test_a_pipe_keeps_no_page_waiting(client: TestClient, studio: Studio) -> Non
     assert client.get("/studio", params={"spec": "pipe.yaml"}).status_code == 400
 
 
-def test_a_name_that_is_no_text_breaks_no_page(client: TestClient, studio: Studio, tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_breaks_no_page(client: TestClient, studio: Studio, tmp_path: Path):
     """On the disk, in what is sent, and beside a file that is not there."""
     (studio.folder.path / os.fsdecode(b"adult.odcz\xff.yaml")).write_text("release: a\n")
     assert client.get("/studio").status_code == 200
@@ -73,7 +71,7 @@ def test_a_name_that_is_no_text_breaks_no_page(client: TestClient, studio: Studi
         assert (answer.status_code, "what its page sends" in answer.json()["findings"]) == (400, True)
 
 
-def test_the_page_of_a_spec_shows_its_plan(client: TestClient) -> None:
+def test_the_page_of_a_spec_shows_its_plan(client: TestClient):
     """What the form shows of it: chances, and the interval of each table."""
     shown = client.get("/studio", params={"spec": "tables.yaml"})
     assert shown.status_code == 200
@@ -82,14 +80,14 @@ def test_the_page_of_a_spec_shows_its_plan(client: TestClient) -> None:
 
 
 @pytest.mark.long
-def test_a_text_without_end_has_no_form_and_no_plan(client: TestClient) -> None:
+def test_a_text_without_end_has_no_form_and_no_plan(client: TestClient):
     """Aliases that multiply, typed into the editor."""
     looked = sent(client, "/studio/look", {"spec": {"name": "bad.yaml", "text": bomb()}})
     assert looked.json()["ready"] is False
 
 
 @pytest.mark.services
-def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestClient, studio: Studio) -> None:
+def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestClient, studio: Studio):
     """Labels come from it. The table itself, a file elsewhere, or one that is not there is refused by name."""
     folder = studio.folder.path
     (folder / "visits.csv").write_text("sex,ward\nF,surgery\n")
@@ -105,7 +103,7 @@ def test_a_draft_takes_a_codebook_of_the_folder_and_no_other_file(client: TestCl
 
 
 @pytest.mark.services
-def test_a_spec_names_the_mark_between_fields_that_is_no_comma(client: TestClient, studio: Studio) -> None:
+def test_a_spec_names_the_mark_between_fields_that_is_no_comma(client: TestClient, studio: Studio):
     """The first line tells it to the draft; a run would else take the whole line for one column."""
     (studio.folder.path / "visits.csv").write_text("sex;ward\nF;surgery\n")
     assert sent(client, "/studio/new", {"release": "visits", "table": "visits.csv"}).status_code == 200

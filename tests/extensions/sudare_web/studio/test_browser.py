@@ -1,7 +1,5 @@
 """The studio in a real Chromium: what people do in it, and axe-core finds nothing on any page."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator
@@ -49,7 +47,6 @@ def context(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[
 
 
 def entered(context: BrowserContext, made: Open, path: str = "") -> Page:
-    """Let the browser in, and open a page."""
     page = context.new_page()
     page.goto(made.entrance)
     page.wait_for_url("**/studio")
@@ -78,9 +75,7 @@ def choose(page: Page, label: str, value: str) -> None:
     looked(page, before + 1)
 
 
-def test_from_an_empty_folder_to_a_verified_version(
-    context: tuple[BrowserContext, list[str]], tmp_path: Path
-) -> None:
+def test_from_an_empty_folder_to_a_verified_version(context: tuple[BrowserContext, list[str]], tmp_path: Path):
     """By choosing alone: workspace, draft, columns, tables, account, run, record, verification. No line is typed.
 
     The page is closed in mid-run; the run goes on, and the page that is opened then finds it.
@@ -121,7 +116,6 @@ def test_from_an_empty_folder_to_a_verified_version(
         page.locator("#ran .waiting").wait_for()
         assert re.search(r"About [0-9]+ s left|longer than the [0-9]+ s", page.locator("#time-left").inner_text())
         page.close()
-
         page = browser.new_page()
         page.goto(f"{made.root}/studio?spec=clinic-visits.yaml")
         page.locator("#ran .chip.holds").wait_for()
@@ -139,7 +133,7 @@ def test_from_an_empty_folder_to_a_verified_version(
 
 def test_form_and_yaml_are_in_step_both_ways(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """What is typed comes to the form, what is slid comes to the YAML; an error stands beside its line."""
     browser, complaints = context
     with opened(*place_of_studio) as made:
@@ -170,7 +164,7 @@ def test_form_and_yaml_are_in_step_both_ways(
 
 def test_a_part_of_the_form_is_drawn_when_it_is_opened(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """Columns and share of a table; the texts stay as they are."""
     browser, complaints = context
     with opened(*place_of_studio) as made:
@@ -184,7 +178,7 @@ def test_a_part_of_the_form_is_drawn_when_it_is_opened(
     assert complaints == []
 
 
-def test_texts_that_mean_missing_are_chosen(context: tuple[BrowserContext, list[str]], tmp_path: Path) -> None:
+def test_texts_that_mean_missing_are_chosen(context: tuple[BrowserContext, list[str]], tmp_path: Path):
     """A line each on the contract's form; they come to the YAML as texts, and go again."""
     browser, complaints = context
     contract = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
@@ -209,7 +203,7 @@ def test_texts_that_mean_missing_are_chosen(context: tuple[BrowserContext, list[
 
 def test_statistics_and_synthetic_rows_are_chosen_and_planned(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """The columns stay when the kind changes; a clip, quartiles and a generator come to the YAML, and are planned."""
     browser, complaints = context
     folder, workspace = place_of_studio
@@ -242,7 +236,7 @@ def test_statistics_and_synthetic_rows_are_chosen_and_planned(
 
 def test_markup_in_names_stays_text(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """Columns, labels, tables, accounts and a file's name that are markup: shown as they are, and nothing runs."""
     browser, complaints = context
     folder, workspace = place_of_studio
@@ -264,7 +258,7 @@ def test_markup_in_names_stays_text(
 
 def test_the_second_of_two_tabs_is_told_that_the_file_changed(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """Its text is still there; it sees the other's, and decides."""
     browser, _ = context
     folder, workspace = place_of_studio
@@ -289,7 +283,7 @@ def test_the_second_of_two_tabs_is_told_that_the_file_changed(
 @pytest.mark.parametrize(("context", "first", "language"), LOOKS, indirect=["context"])
 def test_every_page_is_whole_readable_and_named(
     context: tuple[BrowserContext, list[str]], first: int, language: str, place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """No complaint, no sideways scrolling, contrast AA, names for everything; in both languages, wrong texts too."""
     browser, complaints = context
     folder, workspace = place_of_studio
@@ -313,7 +307,7 @@ def test_every_page_is_whole_readable_and_named(
 
 def test_a_browser_that_is_not_let_in_is_told_why(
     context: tuple[BrowserContext, list[str]], place_of_studio: tuple[Path, Workspace]
-) -> None:
+):
     """The address is used by one browser; another one that opens it is refused in words that it can read."""
     browser, _ = context
     with opened(*place_of_studio) as made:
@@ -328,7 +322,7 @@ def test_a_browser_that_is_not_let_in_is_told_why(
 
 
 @pytest.mark.services
-def test_a_studio_that_is_started_again_finds_the_run(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_a_studio_that_is_started_again_finds_the_run(place_of_studio: tuple[Path, Workspace]):
     """A run is a process of its own: another object, as another studio has it, sees it run and end."""
     folder, workspace = place_of_studio
     first, later = Runs(workspace, folder), Runs(workspace, folder)
@@ -374,7 +368,7 @@ def test_no_page_of_the_studio_has_findings(
     size: tuple[int, int],
     scheme: Literal["light", "dark"],
     language: str,
-) -> None:
+):
     """The beginning, each product with all its parts open, a text with mistakes, and an address that was used."""
     folder, workspace = place_of_studio
     (folder / "wrong.yaml").write_text((folder / "tables.yaml").read_text().replace("laplace", "lapace"))

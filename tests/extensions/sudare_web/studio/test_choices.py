@@ -1,7 +1,5 @@
 """Choices on the form as changes of the YAML, and the form as what stands in the YAML: there and back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +53,14 @@ def form(spec: str = SPEC, contract: str = CONTRACT) -> dict[str, Any]:
         ("method", "none"),
     ],
 )
-def test_a_value_of_the_spec_stands_on_the_form_as_it_was_chosen(name: str, value: str) -> None:
+def test_a_value_of_the_spec_stands_on_the_form_as_it_was_chosen(name: str, value: str):
     spec, contract = choose(name, value=value)
     assert form(spec)["spec"][name] == value
     assert contract == CONTRACT
     assert spec.splitlines()[0] == SPEC.splitlines()[0]
 
 
-def test_a_chosen_spec_is_one_that_a_run_reads(tmp_path: Path) -> None:
+def test_a_chosen_spec_is_one_that_a_run_reads(tmp_path: Path):
     """Tables added, weighed, widened and dropped; the loader reads what was meant."""
     spec, _ = choose("table.add", value="age\nsex")
     spec, _ = choose("table.weight", "3", "2.5", spec=spec)
@@ -82,7 +80,7 @@ def test_a_chosen_spec_is_one_that_a_run_reads(tmp_path: Path) -> None:
     ]
 
 
-def test_all_two_way_tables_are_one_entry() -> None:
+def test_all_two_way_tables_are_one_entry():
     spec, _ = choose("table.add", value="all 2-way")
     *_, last = form(spec)["spec"]["tables"]
     assert (last.written, last.chosen) == ("all 2-way", False)
@@ -93,12 +91,12 @@ def test_all_two_way_tables_are_one_entry() -> None:
 @pytest.mark.parametrize(
     ("value", "written"), [("whole\n0\n17\nby 6", "0..17 by 6"), ("number\n0\n1\nby 0.1", "number 0..1 by 0.1")]
 )
-def test_a_range_is_written_in_the_short_form(value: str, written: str) -> None:
+def test_a_range_is_written_in_the_short_form(value: str, written: str):
     _, contract = choose("column.range", "age", value)
     assert f"  age: {written}   # years" in contract
 
 
-def test_a_chosen_contract_is_one_that_is_read(tmp_path: Path) -> None:
+def test_a_chosen_contract_is_one_that_is_read(tmp_path: Path):
     """Kinds, lists, codes, columns left out and taken in; keys beside a domain stay."""
     _, contract = choose("column.kind", "day", "date")
     _, contract = choose("column.listed", "ward", "surgery\nmaternity\nemergency", contract=contract)
@@ -116,7 +114,7 @@ def test_a_chosen_contract_is_one_that_is_read(tmp_path: Path) -> None:
     assert "# written by hand" in contract
 
 
-def test_the_form_says_how_each_column_is_declared() -> None:
+def test_the_form_says_how_each_column_is_declared():
     found = {each.name: each for each in form()["contract"]["columns"]}
     assert {name: each.kind for name, each in found.items()} == {
         "age": "whole",
@@ -128,7 +126,7 @@ def test_the_form_says_how_each_column_is_declared() -> None:
     assert found["sex"].listed == "F = female\nM = male"
 
 
-def test_a_contract_in_the_long_form_gives_its_columns_and_no_choices() -> None:
+def test_a_contract_in_the_long_form_gives_its_columns_and_no_choices():
     told = form(SPEC, (ADULT / "adult.odcs.yaml").read_text())
     assert told["columns"][:2] == ["age", "workclass"]
     assert not told["contract"]["short"]
@@ -148,7 +146,7 @@ def test_a_contract_in_the_long_form_gives_its_columns_and_no_choices() -> None:
         ("epsilon", "", "1" * 200_000),
     ],
 )
-def test_a_choice_without_a_place_is_refused(name: str, at: str, value: str) -> None:
+def test_a_choice_without_a_place_is_refused(name: str, at: str, value: str):
     with pytest.raises(NoChoice):
         choose(name, at, value)
 
@@ -156,7 +154,7 @@ def test_a_choice_without_a_place_is_refused(name: str, at: str, value: str) -> 
 @pytest.mark.long
 @settings(deadline=None)
 @given(st.text(max_size=200), st.sampled_from(["epsilon", "table.add", "table.drop", "unit.kind", "column.kind"]))
-def test_no_text_makes_form_or_choice_fail(text: str, name: str) -> None:
+def test_no_text_makes_form_or_choice_fail(text: str, name: str):
     """An editor may hold anything; the form is there or not, and a choice is made or refused."""
     form_of(text, text)
     try:
@@ -185,7 +183,7 @@ def test_no_text_makes_form_or_choice_fail(text: str, name: str) -> None:
         ),
     )
 )
-def test_no_tree_makes_the_form_fail(tree: dict[str, Any]) -> None:
+def test_no_tree_makes_the_form_fail(tree: dict[str, Any]):
     from sudare_web.studio.yaml_text import flow
 
     form_of(flow(tree), flow(tree))
@@ -208,7 +206,7 @@ publish: {to: releases/, formats: [csv]}
 """
 
 
-def test_a_kind_begins_with_the_columns_that_were_there(tmp_path: Path) -> None:
+def test_a_kind_begins_with_the_columns_that_were_there(tmp_path: Path):
     """Tables, statistics, synthetic rows and back: each is a spec that the loader reads, about the same columns."""
     path = tmp_path / "spec.yaml"
     text = SPEC
@@ -222,7 +220,7 @@ def test_a_kind_begins_with_the_columns_that_were_there(tmp_path: Path) -> None:
     assert choose("kind", value="statistics", spec=text)[0] == text
 
 
-def test_statistics_are_added_clipped_and_dropped(tmp_path: Path) -> None:
+def test_statistics_are_added_clipped_and_dropped(tmp_path: Path):
     """What is chosen is what the loader reads; the comments beside it stay."""
     spec, _ = choose("stat.add", "0", "mean\nage", spec=STATISTICS)
     spec, _ = choose("stat.clip", "0.2", "clip\n17\n70", spec=spec)
@@ -244,7 +242,7 @@ def test_statistics_are_added_clipped_and_dropped(tmp_path: Path) -> None:
     assert "clip" not in spec
 
 
-def test_a_table_of_statistics_may_be_about_all_rows() -> None:
+def test_a_table_of_statistics_may_be_about_all_rows():
     spec, _ = choose("table.add", value="", spec=STATISTICS)
     spec, _ = choose("table.column", "0", "sex", spec=spec)
     spec, _ = choose("table.column", "0", "race", spec=spec)
@@ -252,13 +250,13 @@ def test_a_table_of_statistics_may_be_about_all_rows() -> None:
     assert form(spec)["spec"]["tables"][1].statistics[0].what == "count"
 
 
-def test_a_ratio_is_edited_in_the_yaml_and_stays() -> None:
+def test_a_ratio_is_edited_in_the_yaml_and_stays():
     [_, ratio] = form(STATISTICS)["spec"]["tables"][0].statistics
     assert (ratio.what, ratio.clipped) == ("", False)
     assert "ratio" in ratio.written
 
 
-def test_synthetic_rows_are_chosen() -> None:
+def test_synthetic_rows_are_chosen():
     """Columns in the contract's order, `all` where none is missing; options of another generator go."""
     spec, _ = choose("kind", value="synthetic", spec=SPEC)
     spec, _ = choose("synthetic.generator", value="aim", spec=spec)
@@ -290,12 +288,12 @@ def test_synthetic_rows_are_chosen() -> None:
         ("synthetic.generator", "", "vae"),
     ],
 )
-def test_a_product_choice_that_cannot_be_made_is_refused(name: str, at: str, value: str) -> None:
+def test_a_product_choice_that_cannot_be_made_is_refused(name: str, at: str, value: str):
     with pytest.raises(NoChoice):
         choose(name, at, value, spec=STATISTICS)
 
 
-def test_a_public_document_that_a_draft_names_stays_named() -> None:
+def test_a_public_document_that_a_draft_names_stays_named():
     """A codebook's name comes with the draft; who says that it is public keeps it, and may write another one."""
     drafted = CONTRACT.replace(
         "provenance: declared", 'provenance: {kind: <declare>, reference: "form 7b; check it"}'

@@ -1,7 +1,5 @@
 """Who gets into the studio: one browser, one time, under its own name, by its own pages."""
 
-from __future__ import annotations
-
 import http.server
 import re
 import threading
@@ -29,7 +27,7 @@ def stranger(studio: Studio) -> TestClient:
     return TestClient(make_app(studio), base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False)
 
 
-def test_a_token_is_good_for_one_time(studio: Studio, stranger: TestClient) -> None:
+def test_a_token_is_good_for_one_time(studio: Studio, stranger: TestClient):
     """The second use is refused in words, and a wrong token too; the first browser stays in."""
     start = f"{studio.keys.root}/studio"
     assert stranger.get(start).status_code == 403
@@ -56,14 +54,14 @@ def test_a_token_is_good_for_one_time(studio: Studio, stranger: TestClient) -> N
     "host",
     ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", f"[::1]:{PORT}", f"localhost:{PORT}", ""],
 )
-def test_no_other_name_is_answered(client: TestClient, path: str, host: str) -> None:
+def test_no_other_name_is_answered(client: TestClient, path: str, host: str):
     """Not even with the session: a name that was pointed here, or another port; localhost may be ::1."""
     answer = client.get(path, headers={"Host": host})
     assert answer.status_code == 421
     assert "127.0.0.1 alone" in answer.text
 
 
-def test_nothing_is_told_without_the_session(stranger: TestClient, studio: Studio) -> None:
+def test_nothing_is_told_without_the_session(stranger: TestClient, studio: Studio):
     """The review site behind the same door included; a guessed cookie is none. Who knows the path has no session."""
     assert stranger.get("/enter", params={"token": studio.keys.token}).status_code == 200
     stranger.cookies.clear()
@@ -76,7 +74,7 @@ def test_nothing_is_told_without_the_session(stranger: TestClient, studio: Studi
         assert stranger.get(f"/studio/static/{way}").status_code == 403
 
 
-def test_the_session_opens_nothing_but_what_lies_below_the_secret_path(studio: Studio, stranger: TestClient) -> None:
+def test_the_session_opens_nothing_but_what_lies_below_the_secret_path(studio: Studio, stranger: TestClient):
     """With the cookie at hand, as a thief would have it: each address without the path is refused, writes as well."""
     stranger.get("/enter", params={"token": studio.keys.token})
     [session] = [each.value for each in stranger.cookies.jar]
@@ -93,7 +91,7 @@ def test_the_session_opens_nothing_but_what_lies_below_the_secret_path(studio: S
     assert stranger.get(f"{studio.keys.root}/studio", headers=sent).status_code == 200
 
 
-def test_every_link_stays_below_the_secret_path(client: TestClient, studio: Studio) -> None:
+def test_every_link_stays_below_the_secret_path(client: TestClient, studio: Studio):
     """Of the studio's page and of the review site: what a reader can click, and what a form or a frame asks for."""
     sheets = {"/studio/static/studio.css", "/studio/static/studio.js"}
     for path in ("/studio", "/studio?spec=tables.yaml", "/", "/accounts", "/account?name=adult-1994", "/journal"):
@@ -106,7 +104,7 @@ def test_every_link_stays_below_the_secret_path(client: TestClient, studio: Stud
     assert client.get("/journal?index=0").headers["location"] == f"{studio.keys.root}/journal/0"
 
 
-def test_no_link_of_the_review_site_leaves_out_the_path_before_it() -> None:
+def test_no_link_of_the_review_site_leaves_out_the_path_before_it():
     """In every template: a link begins with the root, with a call that adds it, or stays on the page."""
     begins = ("{{ root }}/", "{{ root }}{{ ", "{{ link(", "{{ in_language(", "{{ href }}", "#", "data:")
     found = [
@@ -162,7 +160,7 @@ def gets_nothing(made: Open, sent: list[tuple[str, str | None, str | None]], pat
 @pytest.mark.services
 def test_another_port_is_not_sent_the_session(
     thief: tuple[str, list[tuple[str, str | None, str | None]]], tmp_path: Path
-) -> None:
+):
     """Cookies know no ports; a cookie jar that is in the studio sends another server nothing of it."""
     elsewhere, sent = thief
     with opened(tmp_path, None) as made:
@@ -181,7 +179,7 @@ def test_another_port_is_not_sent_the_session(
 @pytest.mark.timeout(900)
 def test_another_port_is_not_sent_the_session_by_chromium(
     browser: Browser, thief: tuple[str, list[tuple[str, str | None, str | None]]], tmp_path: Path
-) -> None:
+):
     """A link on a page of the studio, a page beside it, and what that page fetches: none carries it."""
     elsewhere, sent = thief
     with opened(tmp_path, None) as made:
@@ -215,7 +213,7 @@ def test_another_port_is_not_sent_the_session_by_chromium(
         {"Content-Type": "application/x-www-form-urlencoded"},
     ],
 )
-def test_what_another_page_sends_does_nothing(client: TestClient, studio: Studio, headers: dict[str, str]) -> None:
+def test_what_another_page_sends_does_nothing(client: TestClient, studio: Studio, headers: dict[str, str]):
     """A form or script of another page has the cookie in vain: no file is written, no run started."""
     body = WRITTEN
     sent = {"Content-Type": "application/json", **headers}
@@ -227,7 +225,7 @@ def test_what_another_page_sends_does_nothing(client: TestClient, studio: Studio
     assert (fine.status_code, (studio.folder.path / "made.yaml").read_text()) == (200, "release: x")
 
 
-def test_every_answer_keeps_scripts_and_stores_out(client: TestClient) -> None:
+def test_every_answer_keeps_scripts_and_stores_out(client: TestClient):
     answer = client.get("/studio")
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'; script-src 'self'" in policy

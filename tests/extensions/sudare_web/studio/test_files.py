@@ -1,7 +1,5 @@
 """Contract and spec in their folder: two tabs meet there, and nothing outside of it is written."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -18,7 +16,7 @@ def folder(tmp_path: Path) -> SpecFolder:
     return SpecFolder(tmp_path / "in")
 
 
-def test_the_second_of_two_tabs_is_told_and_nothing_is_lost(folder: SpecFolder) -> None:
+def test_the_second_of_two_tabs_is_told_and_nothing_is_lost(folder: SpecFolder):
     """Both have read the same text; the one that writes later gets the other's text, and may then write over it."""
     path = folder.file("a.yaml")
     path.write_text("release: a\n")
@@ -32,7 +30,7 @@ def test_the_second_of_two_tabs_is_told_and_nothing_is_lost(folder: SpecFolder) 
     assert path.read_text() == "release: second\n"
 
 
-def test_a_text_that_stands_there_already_is_no_conflict(folder: SpecFolder) -> None:
+def test_a_text_that_stands_there_already_is_no_conflict(folder: SpecFolder):
     path = folder.file("a.yaml")
     digest = folder.write(FileText(path, "release: a\n"))
     assert folder.write(FileText(path, "release: a\n", "old")) == digest
@@ -41,13 +39,13 @@ def test_a_text_that_stands_there_already_is_no_conflict(folder: SpecFolder) -> 
 @pytest.mark.parametrize(
     "name", ["../out.yaml", "/etc/passwd", "a.txt", "", "x\0.yaml", "sub/../../out.yaml", "link.yaml"]
 )
-def test_no_name_leads_out_of_the_folder(folder: SpecFolder, name: str) -> None:
+def test_no_name_leads_out_of_the_folder(folder: SpecFolder, name: str):
     (folder.path / "link.yaml").symlink_to(folder.path.parent / "out.yaml")
     with pytest.raises(FileRefused):
         folder.read(name)
 
 
-def test_what_is_no_text_is_refused_in_words(folder: SpecFolder) -> None:
+def test_what_is_no_text_is_refused_in_words(folder: SpecFolder):
     folder.file("a.yaml").write_bytes(b"a: \xff\n")
     with pytest.raises(FileRefused, match="UTF-8"):
         folder.read("a.yaml")
@@ -56,13 +54,13 @@ def test_what_is_no_text_is_refused_in_words(folder: SpecFolder) -> None:
         folder.read("b.yaml")
 
 
-def test_a_folder_that_cannot_be_written_is_named(folder: SpecFolder) -> None:
+def test_a_folder_that_cannot_be_written_is_named(folder: SpecFolder):
     """A folder that is not there stops the write as a full or read-only disk does."""
     with pytest.raises(FileRefused, match="can be written"):
         folder.write(FileText(folder.file("nowhere/a.yaml"), "release: a\n"))
 
 
-def test_no_link_is_written_through(folder: SpecFolder) -> None:
+def test_no_link_is_written_through(folder: SpecFolder):
     """A link under the name of a file that is written aside, or under its own: what it leads to stays as it was."""
     outside = folder.path.parent / "out.yaml"
     for name in (".a.yaml.partial", ".partial"):
@@ -78,7 +76,7 @@ def test_no_link_is_written_through(folder: SpecFolder) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_a_file_keeps_its_mode(folder: SpecFolder, mode: int) -> None:
+def test_a_file_keeps_its_mode(folder: SpecFolder, mode: int):
     """A new one has that of any new file."""
     path = folder.file("a.yaml")
     path.write_text("release: a\n")
@@ -90,7 +88,7 @@ def test_a_file_keeps_its_mode(folder: SpecFolder, mode: int) -> None:
     assert folder.file("new.yaml").stat().st_mode == (folder.path / "usual").stat().st_mode
 
 
-def test_two_texts_are_written_both_or_neither(folder: SpecFolder) -> None:
+def test_two_texts_are_written_both_or_neither(folder: SpecFolder):
     """Whichever of them is refused: for what the file holds, for its folder, for its letters, or as the same file."""
     first = FileText(folder.file("a.yaml"), "release: a\n")
     folder.file("c.yaml").write_text("release: theirs\n")
@@ -110,7 +108,7 @@ def test_two_texts_are_written_both_or_neither(folder: SpecFolder) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_only_regular_files_are_opened(folder: SpecFolder) -> None:
+def test_only_regular_files_are_opened(folder: SpecFolder):
     """Not listed: a pipe without a writer, a device without end, a folder, a large file, a name that is no text."""
     (folder.path / "a.yaml").write_text("release: a\n")
     os.mkfifo(folder.path / "pipe.yaml")
@@ -130,7 +128,7 @@ def test_only_regular_files_are_opened(folder: SpecFolder) -> None:
             folder.read(name)
 
 
-def test_specs_and_tables_are_listed_by_name(folder: SpecFolder) -> None:
+def test_specs_and_tables_are_listed_by_name(folder: SpecFolder):
     (folder.path / "a.yaml").write_text("# x\nrelease: a\n")
     (folder.path / "b.yaml").write_text("id: b\ncolumns: {}\n")
     (folder.path / "t.csv").mkdir()

@@ -1,7 +1,5 @@
 """What the plan foretells: as `sudare plan`, of texts that no file holds, and without a look at the source."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -46,7 +44,7 @@ def texts(folder: Path, *changes: tuple[str, str]) -> tuple[FileText, FileText]:
 
 
 @pytest.mark.services
-def test_no_source_is_opened_and_no_reader_loaded(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_no_source_is_opened_and_no_reader_loaded(place_of_studio: tuple[Path, Workspace]):
     """The source is a FIFO that nobody writes to: whoever opens it waits for ever.
 
     A process of its own lists every file that it opens, every process that it starts, and every module that it loads.
@@ -71,7 +69,7 @@ def test_no_source_is_opened_and_no_reader_loaded(place_of_studio: tuple[Path, W
     )
 
 
-def test_what_is_shown_is_what_the_plan_says(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_what_is_shown_is_what_the_plan_says(place_of_studio: tuple[Path, Workspace]):
     folder, workspace = place_of_studio
     outlook = look(workspace, *texts(folder), 48842)
     plan = plan_object(read_request(folder / "tables.yaml", workspace), workspace, 48842)
@@ -85,7 +83,7 @@ def test_what_is_shown_is_what_the_plan_says(place_of_studio: tuple[Path, Worksp
     assert [each["name"] for each in outlook.accounts] == ["adult-1994"]
 
 
-def test_a_text_that_was_not_saved_is_planned_as_it_stands(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_a_text_that_was_not_saved_is_planned_as_it_stands(place_of_studio: tuple[Path, Workspace]):
     """The file is as it was, and beside the block it is read again."""
     folder, workspace = place_of_studio
     before = (folder / "tables.yaml").read_text()
@@ -97,7 +95,7 @@ def test_a_text_that_was_not_saved_is_planned_as_it_stands(place_of_studio: tupl
         assert str(read_request(folder / "tables.yaml", workspace).spec.charge.epsilon) == "1"
 
 
-def test_what_is_wrong_stands_beside_its_line(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_what_is_wrong_stands_beside_its_line(place_of_studio: tuple[Path, Workspace]):
     """In both texts at once."""
     folder, workspace = place_of_studio
     spec, contract = texts(folder, ("mechanism: laplace", "mechanism: lapace"))
@@ -114,7 +112,7 @@ def spec_or(finding: dict[str, object], spec: FileText, contract: FileText) -> s
     return text.splitlines()[int(str(finding["line"])) - 1]
 
 
-def test_a_release_that_does_not_fit_says_what_would(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_a_release_that_does_not_fit_says_what_would(place_of_studio: tuple[Path, Workspace]):
     folder, workspace = place_of_studio
     outlook = look(workspace, *texts(folder, ("epsilon: 1.0", "epsilon: 50")), None)
     assert outlook.bar is not None
@@ -124,7 +122,7 @@ def test_a_release_that_does_not_fit_says_what_would(place_of_studio: tuple[Path
     assert any(each["rule"] == "large-epsilon" for each in (outlook.plan or {})["warnings"])
 
 
-def test_without_a_workspace_the_plan_is_there_and_no_bar(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_without_a_workspace_the_plan_is_there_and_no_bar(place_of_studio: tuple[Path, Workspace]):
     folder, _ = place_of_studio
     outlook = look(None, *texts(folder), None)
     assert (len(outlook.lines), outlook.bar, outlook.accounts) == (3, None, [])

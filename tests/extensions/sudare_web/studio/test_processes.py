@@ -1,7 +1,5 @@
 """Commands in processes of their own, and runs: what the page is told of them, and what it is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -28,14 +26,13 @@ def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ended(runs: Runs) -> RunState | None:
-    """Wait for the run that was started, and return how it is."""
     while (state := runs.state()) is not None and state.running:
         time.sleep(0.02)
     return state
 
 
 @pytest.mark.services
-def test_a_command_answers_with_its_json(tmp_path: Path) -> None:
+def test_a_command_answers_with_its_json(tmp_path: Path):
     """Options stand before a lone name that begins with a hyphen; a refusal is one in words."""
     said = say(["budget", "open", "--population=p", "--workspace=nowhere", "--", "-x"], tmp_path)
     assert not said.done
@@ -44,7 +41,7 @@ def test_a_command_answers_with_its_json(tmp_path: Path) -> None:
     assert finding["found"]
 
 
-def test_what_a_gate_found_in_the_rows_is_not_shown() -> None:
+def test_what_a_gate_found_in_the_rows_is_not_shown():
     """A broken gate is an exact answer about the rows: its name is told, and nothing that stands there."""
     finding = Finding(
         "rows.csv:7", "gate age-range", "the value 'secret' in 31 rows", "12 fields", "look: sudare check"
@@ -65,7 +62,7 @@ def test_what_a_gate_found_in_the_rows_is_not_shown() -> None:
         ),
     ],
 )
-def test_a_broken_gate_is_named_by_words_of_contract_and_format_alone(field: str, told: str) -> None:
+def test_a_broken_gate_is_named_by_words_of_contract_and_format_alone(field: str, told: str):
     """Another name could be that of somebody; no gate of ours has one, and a reader's own may."""
     answer = {"error": as_object(GateBroken([Finding("rows.csv:7", field, "x", "y", "correct the data")]))}
     assert [(each["field"], each["allowed"]) for each in findings_in(answer)] == [
@@ -77,7 +74,7 @@ def test_a_broken_gate_is_named_by_words_of_contract_and_format_alone(field: str
     ("rows", "field"),
     [(b"age,sex,Alice\n1,F,x\n", "column 3"), (b"age,sex\n1,\xe9\n", "encoding"), (b"age,sex\n", "rows")],
 )
-def test_the_gates_that_a_reader_breaks_are_named_so(tmp_path: Path, rows: bytes, field: str) -> None:
+def test_the_gates_that_a_reader_breaks_are_named_so(tmp_path: Path, rows: bytes, field: str):
     """A real source, a real refusal: no name of its columns, no line and no value comes to the page."""
     contract = "id: x\nversion: 1.0.0\nunit: {kind: row, scope: block}\nadjacency: add_remove\n"
     contract += "defaults: {nulls: category, provenance: declared}\ncolumns: {age: 0..99 by 1, sex: [F, M]}\n"
@@ -91,7 +88,7 @@ def test_the_gates_that_a_reader_breaks_are_named_so(tmp_path: Path, rows: bytes
     assert "people.csv" not in json.dumps(told)
 
 
-def test_a_command_that_died_is_told_without_its_last_words() -> None:
+def test_a_command_that_died_is_told_without_its_last_words():
     """They may quote a row; where they stand is told."""
     for out in ("", "[1]", "ValueError: 'Alice'"):
         found = findings_in(answer_in(out, see="see run.err"))
@@ -100,7 +97,7 @@ def test_a_command_that_died_is_told_without_its_last_words() -> None:
 
 
 @pytest.mark.services
-def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[Path, Workspace]):
     """Only the lines of its steps; a value within its last words is no step."""
     folder, workspace = place_of_studio
     runs = Runs(workspace, folder)
@@ -119,7 +116,7 @@ def test_a_run_that_died_shows_nothing_of_what_it_wrote(place_of_studio: tuple[P
 
 
 @pytest.mark.services
-def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace], monkeypatch: pytest.MonkeyPatch):
     """A second start while the first goes on is refused; the lock is the process's, and goes with it."""
     folder, workspace = place_of_studio
     monkeypatch.delenv("PREFECT_API_URL")  # with a server to start the first run lasts seconds
@@ -132,7 +129,7 @@ def test_one_run_at_a_time(place_of_studio: tuple[Path, Workspace], monkeypatch:
     ended(first)
 
 
-def test_a_workspace_that_cannot_be_written_is_named(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_a_workspace_that_cannot_be_written_is_named(place_of_studio: tuple[Path, Workspace]):
     """A file in the place of the folder stops it as a read-only disk does; nothing was charged."""
     folder, workspace = place_of_studio
     (workspace.private / "studio").write_text("")
@@ -144,7 +141,7 @@ def test_a_workspace_that_cannot_be_written_is_named(place_of_studio: tuple[Path
 @pytest.mark.services
 def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
     place_of_studio: tuple[Path, Workspace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A first run counts down from its plan, longer on a busy machine; a later one from the last whole run of it.
 
     One that was refused, or found its version published already, teaches nothing.
@@ -182,7 +179,7 @@ def test_the_time_left_follows_from_the_plan_and_then_from_the_last_run(
 
 
 @pytest.mark.services
-def test_a_run_whose_time_nobody_knows_shows_no_time_left(place_of_studio: tuple[Path, Workspace]) -> None:
+def test_a_run_whose_time_nobody_knows_shows_no_time_left(place_of_studio: tuple[Path, Workspace]):
     """A plan that says nothing, and a file of the run that somebody damaged."""
     folder, workspace = place_of_studio
     runs = Runs(workspace, folder)

@@ -1,7 +1,5 @@
 """Changes of one place in a YAML text: the tree is what was wanted, and what a person wrote elsewhere stays."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ TREES = st.recursive(
 LAYOUTS = ("block", "flow")
 
 
-def test_a_choice_changes_its_own_line_alone() -> None:
+def test_a_choice_changes_its_own_line_alone():
     """All other lines, with their comments, are the same to the letter."""
     changed = with_value(SPEC, ("charge", "epsilon"), "0.25")
     before, after = SPEC.splitlines(), changed.splitlines()
@@ -39,19 +37,19 @@ def test_a_choice_changes_its_own_line_alone() -> None:
     ]
 
 
-def test_a_table_is_appended_below_the_others_and_taken_out_with_its_line() -> None:
+def test_a_table_is_appended_below_the_others_and_taken_out_with_its_line():
     added = with_value(SPEC, ("product", "tables", 3), ["age", "sex"])
     assert "    - [marital-status, sex, income]\n    - [age, sex]\n  refine:" in added
     assert without(added, ("product", "tables", 3)) == SPEC
 
 
-def test_missing_mappings_are_made() -> None:
+def test_missing_mappings_are_made():
     assert tree_of(with_value("a: 1\n", ("b", "c", "d"), ["x"])) == {"a": "1", "b": {"c": {"d": ["x"]}}}
     assert tree_of(with_value("", ("a", "b"), "1")) == {"a": {"b": "1"}}
     assert tree_of(with_value("a:\nb: 2\n", ("a",), "1, 2")) == {"a": "1, 2", "b": "2"}
 
 
-def test_a_place_that_leads_through_a_text_is_refused() -> None:
+def test_a_place_that_leads_through_a_text_is_refused():
     with pytest.raises(NoPlace):
         with_value("a: 1\n", ("a", "b"), "x")
     with pytest.raises(NoPlace):
@@ -60,7 +58,7 @@ def test_a_place_that_leads_through_a_text_is_refused() -> None:
         with_value("a: [1\n", ("a",), "x")
 
 
-def test_an_anchor_is_written_out_where_one_of_its_places_changes() -> None:
+def test_an_anchor_is_written_out_where_one_of_its_places_changes():
     """The other place keeps what it said."""
     text = "a: &one [x, y]\nb: *one\n"
     assert tree_of(with_value(text, ("b", 0), "z")) == {"a": ["x", "y"], "b": ["z", "y"]}
@@ -85,7 +83,7 @@ def bomb() -> str:
         "a: *b\n",
     ],
 )
-def test_what_has_no_end_is_no_yaml_here(text: str) -> None:
+def test_what_has_no_end_is_no_yaml_here(text: str):
     """Aliases that multiply, stand in themselves or lie in one another, brackets without end: refused at once."""
     with pytest.raises(yaml.YAMLError):
         tree_of(text)
@@ -94,7 +92,7 @@ def test_what_has_no_end_is_no_yaml_here(text: str) -> None:
         chosen(text, text, "epsilon", "", "1")
 
 
-def test_what_a_contract_may_have_is_read() -> None:
+def test_what_a_contract_may_have_is_read():
     """As many levels as its reader takes, no more; an alias that is written again and again."""
     deep = "[" * DEEPEST + "]" * DEEPEST
     assert len(str(tree_of(deep))) == 2 * DEEPEST
@@ -107,7 +105,7 @@ def test_what_a_contract_may_have_is_read() -> None:
 @pytest.mark.parametrize(
     "path", sorted((Path(__file__).parents[4] / "examples").rglob("*.yaml")), ids=lambda path: path.name
 )
-def test_the_fast_parser_marks_the_same_places(path: Path, line_end: str) -> None:
+def test_the_fast_parser_marks_the_same_places(path: Path, line_end: str):
     """Changes are cut in at its marks, so they have to be those of Python's own parser: of ASCII it takes it."""
     text = path.read_text(encoding="utf-8").encode("ascii", "replace").decode().replace("\n", line_end)
     assert marks_of(text, FAST) == marks_of(text, yaml.SafeLoader)
@@ -125,7 +123,7 @@ def marks_of(text: str, loader: Any) -> list[tuple[int, int, int]]:
 
 @settings(deadline=None)
 @given(TREES)
-def test_whatever_is_written_on_a_line_is_read_again(tree: Any) -> None:
+def test_whatever_is_written_on_a_line_is_read_again(tree: Any):
     assert tree_of(f"a: {flow(tree)}\n") == {"a": tree}
 
 
@@ -144,7 +142,7 @@ def _layout(tree: Any, layout: str) -> str:
     TREES,
     st.data(),
 )
-def test_a_change_makes_the_wanted_tree(tree: dict[str, Any], value: Any, data: st.DataObject) -> None:
+def test_a_change_makes_the_wanted_tree(tree: dict[str, Any], value: Any, data: st.DataObject):
     """In both layouts: set, append and take out at any place of the second level."""
     text = _layout(tree, data.draw(st.sampled_from(LAYOUTS)))
     tree = tree_of(text)  # type: ignore[assignment]

@@ -1,7 +1,5 @@
 """The second sum of an account: what selections of keys may fail with stays within what is set aside."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -53,7 +51,7 @@ def told(ledger: Ledger) -> list[tuple[int | None, int | None]]:
 
 
 @pytest.mark.parametrize("calculus", CALCULI)
-def test_selections_are_charged_until_nothing_is_left_for_them(place: Place, calculus: Calculus) -> None:
+def test_selections_are_charged_until_nothing_is_left_for_them(place: Place, calculus: Calculus):
     """Both sums stand in the entry, the account and the view; one unit too much is refused, and changes nothing."""
     ledger = ledger_of(place, calculus)
     ledger.reserve(selecting("run-1", NANO))
@@ -79,7 +77,7 @@ def test_selections_are_charged_until_nothing_is_left_for_them(place: Place, cal
 
 
 @pytest.mark.parametrize("calculus", CALCULI)
-def test_the_claim_is_within_the_cap_when_both_sums_are_spent(place: Place, calculus: Calculus) -> None:
+def test_the_claim_is_within_the_cap_when_both_sums_are_spent(place: Place, calculus: Calculus):
     """Selections may take all that is set aside, and losses all of the cap: epsilon at the account's own delta."""
     ledger = ledger_of(place, calculus)
     state = ledger.account("people-2024")
@@ -98,7 +96,7 @@ def test_the_claim_is_within_the_cap_when_both_sums_are_spent(place: Place, calc
 
 
 @pytest.mark.parametrize("calculus", [PureCalculus(), RenyiCalculus(Fraction(12))])
-def test_an_account_with_nothing_aside_refuses_a_selection_in_words(place: Place, calculus: Calculus) -> None:
+def test_an_account_with_nothing_aside_refuses_a_selection_in_words(place: Place, calculus: Calculus):
     """Unused, it may be opened again, as the refusal says; used, it is for others."""
     ledger = place.open()
     ledger.open_account(terms(calculus))
@@ -116,7 +114,7 @@ def test_an_account_with_nothing_aside_refuses_a_selection_in_words(place: Place
     assert [charge.request.run_key for charge in ledger.charges(account="people-2024")] == ["run-2"]
 
 
-def test_nothing_changes_for_a_ledger_without_selections(place: Place) -> None:
+def test_nothing_changes_for_a_ledger_without_selections(place: Place):
     """Terms, entries, statements and accounts are written as they always were: no key more."""
     ledger = place.open()
     ledger.open_account(terms())
@@ -134,7 +132,7 @@ def test_nothing_changes_for_a_ledger_without_selections(place: Place) -> None:
 
 
 @pytest.mark.parametrize("calculus", CALCULI)
-def test_a_charge_that_is_given_back_gives_its_failure_back(place: Place, calculus: Calculus) -> None:
+def test_a_charge_that_is_given_back_gives_its_failure_back(place: Place, calculus: Calculus):
     """And is charged again like any other; what was opened stays."""
     ledger = ledger_of(place, calculus)
     ledger.reserve(selecting("run-1", ASIDE))
@@ -149,7 +147,7 @@ def test_a_charge_that_is_given_back_gives_its_failure_back(place: Place, calcul
     assert place.open().account("people-2024").failure == ASIDE
 
 
-def test_all_accounts_of_the_people_pay_or_none(place: Place) -> None:
+def test_all_accounts_of_the_people_pay_or_none(place: Place):
     """One that has less left refuses the charge for all."""
     ledger = ledger_of(place, CALCULI[0])
     ledger.open_account(account(PureCalculus(NANO), "lifetime"))
@@ -161,7 +159,7 @@ def test_all_accounts_of_the_people_pay_or_none(place: Place) -> None:
     assert ledger.verify() == []
 
 
-def test_an_account_opened_later_inherits_the_failures(place: Place) -> None:
+def test_an_account_opened_later_inherits_the_failures(place: Place):
     """One with too little aside is refused; a Rényi one sets aside what the oldest did, before anything was seen."""
     ledger = ledger_of(place, CALCULI[1])
     ledger.reserve(selecting("run-1", NANO))
@@ -182,7 +180,7 @@ def test_an_account_opened_later_inherits_the_failures(place: Place) -> None:
     assert ledger.verify() == []
 
 
-def test_a_statement_keeps_the_second_sum(place: Place) -> None:
+def test_a_statement_keeps_the_second_sum(place: Place):
     """Whoever begins at a signed statement of balances knows what was spent on selections before it."""
     ledger = ledger_of(place, CALCULI[1])
     ledger.reserve(selecting("run-1", NANO))
@@ -200,9 +198,7 @@ def test_a_statement_keeps_the_second_sum(place: Place) -> None:
 
 
 @pytest.mark.parametrize("forged", ["nothing", "less", "above"])
-def test_an_entry_that_says_otherwise_is_corruption(
-    place: Place, monkeypatch: pytest.MonkeyPatch, forged: str
-) -> None:
+def test_an_entry_that_says_otherwise_is_corruption(place: Place, monkeypatch: pytest.MonkeyPatch, forged: str):
     """Without the second sum, with a smaller one, or above what is set aside: every reader of the journal stops."""
     ledger = ledger_of(place, CALCULI[0])
     ledger.reserve(selecting("run-1", 2 * NANO))

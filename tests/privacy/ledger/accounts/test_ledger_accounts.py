@@ -1,7 +1,5 @@
 """Accounts of overlapping time blocks: the same people never have a second budget; on either store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -46,7 +44,7 @@ def spent(ledger: Ledger) -> dict[str, Fraction]:
 # --- who is charged -----------------------------------------------------------------------------------------
 
 
-def test_every_account_whose_days_overlap_is_charged_in_one_entry(place: Place) -> None:
+def test_every_account_whose_days_overlap_is_charged_in_one_entry(place: Place):
     ledger = opened(place, "2026", "2026-Q4", "lifetime", "2025", "2026-Q3")
     source = bind(ledger, "2026-Q4")
     charge = ledger.reserve(request(account="people-2026-Q4", source=source))
@@ -61,14 +59,14 @@ def test_every_account_whose_days_overlap_is_charged_in_one_entry(place: Place) 
     assert ledger.verify() == []
 
 
-def test_a_block_ends_before_the_next_one_begins(place: Place) -> None:
+def test_a_block_ends_before_the_next_one_begins(place: Place):
     ledger = opened(place, "2026-Q3", "2026-Q4")
     bind(ledger, "2026-Q3")
     ledger.reserve(request(account="people-2026-Q3"))
     assert spent(ledger) == {"people-2026-Q3": 1, "people-2026-Q4": 0}
 
 
-def test_any_account_of_the_people_may_be_named_and_the_same_ones_are_charged(place: Place) -> None:
+def test_any_account_of_the_people_may_be_named_and_the_same_ones_are_charged(place: Place):
     ledger = opened(place, "2026", "2026-Q4")
     bind(ledger, "2026-Q4")
     first, second = (
@@ -93,7 +91,7 @@ def days(span: tuple[date, date]) -> set[date]:
 @given(accounts=st.lists(SPAN, min_size=1, max_size=4, unique=True), source=SPAN)
 def test_exactly_the_accounts_that_share_a_day_with_the_source_are_charged(
     new_place: NewPlace, accounts: list[tuple[date, date]], source: tuple[date, date]
-) -> None:
+):
     """The edge days decide; a set of days is the second derivation."""
     ledger = opened(new_place(), "lifetime", *map(written, accounts))
     bind(ledger, written(source))
@@ -103,7 +101,7 @@ def test_exactly_the_accounts_that_share_a_day_with_the_source_are_charged(
     assert {name for name, amount in spent(ledger).items() if amount} == {"people-lifetime", *sharing}
 
 
-def test_a_parent_s_cap_refuses_what_the_child_s_would_admit_and_nothing_is_written(place: Place) -> None:
+def test_a_parent_s_cap_refuses_what_the_child_s_would_admit_and_nothing_is_written(place: Place):
     ledger = opened(place, "2026-Q3", "2026-Q4")
     ledger.open_account(terms(block="2026", epsilon=1))
     third, fourth = (bind(ledger, block, source=f"file:{block}") for block in ("2026-Q3", "2026-Q4"))
@@ -118,7 +116,7 @@ def test_a_parent_s_cap_refuses_what_the_child_s_would_admit_and_nothing_is_writ
     assert ledger.verify() == []
 
 
-def test_every_cap_that_does_not_hold_is_named(place: Place) -> None:
+def test_every_cap_that_does_not_hold_is_named(place: Place):
     ledger = opened(place, "2026", "2026-Q4", epsilon=1)
     bind(ledger, "2026-Q4")
     with pytest.raises(BudgetExceeded) as refused:
@@ -126,7 +124,7 @@ def test_every_cap_that_does_not_hold_is_named(place: Place) -> None:
     assert [finding.where for finding in refused.value.findings] == ["account people-2026", "account people-2026-Q4"]
 
 
-def test_each_account_is_charged_in_its_own_calculus(place: Place) -> None:
+def test_each_account_is_charged_in_its_own_calculus(place: Place):
     ledger = opened(place, "2026-Q4")
     ledger.open_account(terms(RENYI, block="2026"))
     bind(ledger, "2026-Q4")
@@ -135,7 +133,7 @@ def test_each_account_is_charged_in_its_own_calculus(place: Place) -> None:
     assert charge.amount_of("people-2026") == RENYI.cost(charge.request.events) != PICO
 
 
-def test_a_closed_account_refuses_every_charge_on_its_people(place: Place) -> None:
+def test_a_closed_account_refuses_every_charge_on_its_people(place: Place):
     ledger = opened(place, "2026", "2026-Q4")
     bind(ledger, "2026-Q4")
     ledger.close_account("people-2026")
@@ -143,7 +141,7 @@ def test_a_closed_account_refuses_every_charge_on_its_people(place: Place) -> No
         ledger.reserve(request(account="people-2026-Q4"))
 
 
-def test_a_lifetime_unit_needs_an_account_for_its_lifetime(place: Place) -> None:
+def test_a_lifetime_unit_needs_an_account_for_its_lifetime(place: Place):
     ledger = opened(place, "2026-Q4")
     bind(ledger, "2026-Q4")
     with pytest.raises(LedgerRefusal, match=r"(?s)lifetime, without such.*sudare budget open people/lifetime"):
@@ -164,7 +162,7 @@ def test_a_lifetime_unit_needs_an_account_for_its_lifetime(place: Place) -> None
 )
 def test_days_of_the_source_without_an_account_are_named(
     place: Place, accounts: tuple[str, ...], source: str, named: str
-) -> None:
+):
     ledger = opened(place, *accounts)
     bind(ledger, source)
     with pytest.raises(LedgerRefusal, match=f"days {named} of {SOURCE} without an account"):
@@ -175,7 +173,7 @@ def test_days_of_the_source_without_an_account_are_named(
 # --- opening later ------------------------------------------------------------------------------------------
 
 
-def test_an_account_that_is_opened_later_has_lost_what_its_people_lost(place: Place) -> None:
+def test_an_account_that_is_opened_later_has_lost_what_its_people_lost(place: Place):
     blocks = ("2026-Q3", "2026-Q4", "2025", "2027")
     ledger = opened(place, *blocks)
     sources = [bind(ledger, block, source=f"file:{block}") for block in blocks]
@@ -203,7 +201,7 @@ def test_an_account_that_is_opened_later_has_lost_what_its_people_lost(place: Pl
     assert ledger.verify() == []
 
 
-def test_an_account_whose_cap_does_not_hold_what_was_lost_is_not_opened(place: Place) -> None:
+def test_an_account_whose_cap_does_not_hold_what_was_lost_is_not_opened(place: Place):
     ledger = opened(place, "2026-Q4")
     bind(ledger, "2026-Q4")
     ledger.reserve(request(account="people-2026-Q4", noise=laplace(2)))
@@ -215,7 +213,7 @@ def test_an_account_whose_cap_does_not_hold_what_was_lost_is_not_opened(place: P
     assert ledger.open_account(terms(block="2026", epsilon=2)).remaining == 0
 
 
-def test_no_pure_account_is_opened_for_people_who_met_gaussian_noise(place: Place) -> None:
+def test_no_pure_account_is_opened_for_people_who_met_gaussian_noise(place: Place):
     ledger = place.open()
     ledger.open_account(terms(RENYI, block="2026-Q4"))
     bind(ledger, "2026-Q4")
@@ -225,7 +223,7 @@ def test_no_pure_account_is_opened_for_people_who_met_gaussian_noise(place: Plac
     assert ledger.open_account(terms(RENYI, block="2026")).spent == ledger.account("people-2026-Q4").spent
 
 
-def test_an_account_that_inherits_has_the_order_that_was_fixed_before_its_people_s_first_charge(place: Place) -> None:
+def test_an_account_that_inherits_has_the_order_that_was_fixed_before_its_people_s_first_charge(place: Place):
     """Whoever chooses an order after outcomes were seen chooses by them."""
     ledger = place.open()
     ledger.open_account(terms(RENYI, block="2026-Q4"))
@@ -238,7 +236,7 @@ def test_an_account_that_inherits_has_the_order_that_was_fixed_before_its_people
     assert ledger.open_account(terms(other, block="2025")).spent == 0
 
 
-def test_no_order_is_chosen_once_only_pure_accounts_were_charged(place: Place) -> None:
+def test_no_order_is_chosen_once_only_pure_accounts_were_charged(place: Place):
     ledger = opened(place, "2026-Q4")
     bind(ledger, "2026-Q4")
     ledger.reserve(request(account="people-2026-Q4"))
@@ -250,7 +248,7 @@ def test_no_order_is_chosen_once_only_pure_accounts_were_charged(place: Place) -
         ledger.open_account(terms(RENYI, block="lifetime"))
 
 
-def test_a_grant_goes_on_while_an_account_is_opened_beside_it(place: Place) -> None:
+def test_a_grant_goes_on_while_an_account_is_opened_beside_it(place: Place):
     ledger = opened(place, "2026-Q4")
     bind(ledger, "2026-Q4")
     ledger.reserve(request(account="people-2026-Q4"))
@@ -265,7 +263,7 @@ def test_a_grant_goes_on_while_an_account_is_opened_beside_it(place: Place) -> N
 # --- opened again -------------------------------------------------------------------------------------------
 
 
-def test_an_account_that_nothing_was_charged_to_is_opened_again_under_other_terms(place: Place) -> None:
+def test_an_account_that_nothing_was_charged_to_is_opened_again_under_other_terms(place: Place):
     """One entry more; the proof of its first version shows the terms that it was charged under."""
     ledger = ledger_with_account(place)
     again = terms(RENYI, epsilon=4)
@@ -283,7 +281,7 @@ def test_an_account_that_nothing_was_charged_to_is_opened_again_under_other_term
 
 
 @pytest.mark.parametrize("end", ["reserved", "returned", "inherited", "closed"])
-def test_an_account_that_was_ever_used_is_never_opened_again(place: Place, end: str) -> None:
+def test_an_account_that_was_ever_used_is_never_opened_again(place: Place, end: str):
     """Not even after a return: somebody has seen what a charge of this size was admitted under."""
     ledger = ledger_with_account(place)
     if end == "closed":
@@ -303,14 +301,14 @@ def test_an_account_that_was_ever_used_is_never_opened_again(place: Place, end: 
     assert ledger.verify() == []
 
 
-def test_other_people_or_days_are_another_account(place: Place) -> None:
+def test_other_people_or_days_are_another_account(place: Place):
     ledger = ledger_with_account(place)
     for changed in ({"block": "2025"}, {"population": "firms"}):
         with pytest.raises(LedgerRefusal, match="open an account under another name"):
             ledger.open_account(replace(terms(epsilon=9), **changed), reopen=True)  # type: ignore[arg-type]
 
 
-def test_a_pure_account_advises_only_what_works(place: Place) -> None:
+def test_a_pure_account_advises_only_what_works(place: Place):
     """Each piece of advice is followed, and works; for a training there is none but another account."""
     ledger, gaussian = ledger_with_account(place), GaussianNoise(Fraction(1, 100))
     with pytest.raises(LedgerRefusal, match=r"sudare budget open people-2024 --reopen .* --calculus renyi"):

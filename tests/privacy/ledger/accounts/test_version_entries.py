@@ -1,7 +1,5 @@
 """Versions in the ledger: numbered, published, superseded, withdrawn; each keeps its charge; on either store."""
 
-from __future__ import annotations
-
 import pytest
 
 from privacy.grant.grant import open_grant
@@ -36,7 +34,7 @@ def statuses(ledger: Ledger) -> list[str]:
     return [version.status for version in ledger.versions("people-tables")]
 
 
-def test_versions_are_numbered_by_release_and_a_run_has_one(place: Place) -> None:
+def test_versions_are_numbered_by_release_and_a_run_has_one(place: Place):
     ledger = charged(place, "run-1", "run-2")
     ledger.reserve(request("run-3", noise=SMALL, release="other"))
     assert [ledger.allocate_version(run).number for run in ("run-1", "run-2", "run-1", "run-3")] == [1, 2, 1, 1]
@@ -48,7 +46,7 @@ def test_versions_are_numbered_by_release_and_a_run_has_one(place: Place) -> Non
     assert {version.status for version in ledger.versions()} == {"allocated"}
 
 
-def test_a_publication_is_entered_once(place: Place) -> None:
+def test_a_publication_is_entered_once(place: Place):
     ledger = charged(place, "run-1")
     entry = record_publication(ledger, "run-1", "e" * 64)
     assert entry.body == {
@@ -68,7 +66,7 @@ def test_a_publication_is_entered_once(place: Place) -> None:
     assert charge.status == "published"
 
 
-def test_a_version_never_changes_once_it_is_entered(place: Place) -> None:
+def test_a_version_never_changes_once_it_is_entered(place: Place):
     ledger = charged(place, "run-1")
     record_publication(ledger, "run-1", "e" * 64)
     with pytest.raises(LedgerRefusal, match=r"(?s)people-tables v1: MANIFEST.json.*a version never changes"):
@@ -76,7 +74,7 @@ def test_a_version_never_changes_once_it_is_entered(place: Place) -> None:
     assert ledger.versions()[0].manifest == "e" * 64
 
 
-def test_what_has_no_version_or_no_grant_is_not_published(place: Place) -> None:
+def test_what_has_no_version_or_no_grant_is_not_published(place: Place):
     ledger = ledger_with_account(place)
     ledger.reserve(request("run-1", noise=SMALL))
     with pytest.raises(LedgerRefusal, match="none drawn"):
@@ -88,7 +86,7 @@ def test_what_has_no_version_or_no_grant_is_not_published(place: Place) -> None:
         record_publication(ledger, "nothing", "e" * 64)
 
 
-def test_seeded_noise_is_never_published(place: Place) -> None:
+def test_seeded_noise_is_never_published(place: Place):
     ledger = ledger_with_account(place)
     ledger.reserve(request())
     open_grant(ledger, "run-1", seeded=SeededBytes(1))
@@ -106,7 +104,7 @@ def publish_all(ledger: Ledger, *runs: str) -> list[Entry]:
     return entries
 
 
-def test_a_later_version_supersedes_the_one_before_and_both_keep_their_charges(place: Place) -> None:
+def test_a_later_version_supersedes_the_one_before_and_both_keep_their_charges(place: Place):
     ledger = charged(place, "run-1", "run-2", "run-3")
     spent = ledger.account("people-2024").spent
     entries = publish_all(ledger, "run-1", "run-2")
@@ -118,14 +116,14 @@ def test_a_later_version_supersedes_the_one_before_and_both_keep_their_charges(p
     assert ledger.verify() == []
 
 
-def test_releases_supersede_only_themselves(place: Place) -> None:
+def test_releases_supersede_only_themselves(place: Place):
     ledger = ledger_with_account(place)
     published(ledger, "run-1", noise=SMALL)
     published(ledger, "run-2", noise=SMALL, release="other")
     assert {version.status for version in ledger.versions()} == {"published"}
 
 
-def test_an_older_version_that_comes_late_is_superseded_already(place: Place) -> None:
+def test_an_older_version_that_comes_late_is_superseded_already(place: Place):
     ledger = charged(place, "run-1", "run-2", "run-3")
     entries = publish_all(ledger, "run-3", "run-1", "run-2")
     assert statuses(ledger) == ["superseded", "superseded", "published"]
@@ -133,7 +131,7 @@ def test_an_older_version_that_comes_late_is_superseded_already(place: Place) ->
     assert ledger.verify() == []
 
 
-def test_a_withdrawn_version_stays_written_with_its_reason_and_its_charge(place: Place) -> None:
+def test_a_withdrawn_version_stays_written_with_its_reason_and_its_charge(place: Place):
     ledger = charged(place, "run-1")
     publish_all(ledger, "run-1")
     spent = ledger.account("people-2024").spent
@@ -152,7 +150,7 @@ def test_a_withdrawn_version_stays_written_with_its_reason_and_its_charge(place:
     assert ledger.verify() == []
 
 
-def test_a_version_is_withdrawn_once(place: Place) -> None:
+def test_a_version_is_withdrawn_once(place: Place):
     ledger = charged(place, "run-1")
     publish_all(ledger, "run-1")
     ledger.withdraw("people-tables", 1, reason="wrong")
@@ -164,7 +162,7 @@ def test_a_version_is_withdrawn_once(place: Place) -> None:
     assert statuses(ledger) == ["withdrawn"]
 
 
-def test_a_reason_is_short_enough_for_a_tile(place: Place) -> None:
+def test_a_reason_is_short_enough_for_a_tile(place: Place):
     """An entry of a tile has a length of two bytes; the longest characters take twelve bytes, as two escapes."""
     ledger = charged(place, "run-1")
     publish_all(ledger, "run-1")
@@ -175,13 +173,13 @@ def test_a_reason_is_short_enough_for_a_tile(place: Place) -> None:
     assert len(ledger.journal()[-1].logged) < 2**16
 
 
-def test_a_version_that_nobody_saw_is_not_withdrawn(place: Place) -> None:
+def test_a_version_that_nobody_saw_is_not_withdrawn(place: Place):
     ledger = charged(place, "run-1")
     with pytest.raises(LedgerRefusal, match="never published"):
         ledger.withdraw("people-tables", 1, reason="wrong")
 
 
-def test_a_version_that_there_is_not_is_refused_with_those_that_there_are(place: Place) -> None:
+def test_a_version_that_there_is_not_is_refused_with_those_that_there_are(place: Place):
     ledger = charged(place, "run-1", "run-2")
     with pytest.raises(LedgerRefusal, match=r"(?s)people-tables v7.*one of v1, v2"):
         ledger.withdraw("people-tables", 7, reason="wrong")
@@ -189,7 +187,7 @@ def test_a_version_that_there_is_not_is_refused_with_those_that_there_are(place:
         ledger.withdraw("other", 1, reason="wrong")
 
 
-def test_the_version_after_a_withdrawn_one_supersedes_nothing(place: Place) -> None:
+def test_the_version_after_a_withdrawn_one_supersedes_nothing(place: Place):
     ledger = charged(place, "run-1", "run-2", "run-3")
     publish_all(ledger, "run-1", "run-2")
     ledger.withdraw("people-tables", 2, reason="wrong")

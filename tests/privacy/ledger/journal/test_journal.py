@@ -1,7 +1,5 @@
 """The journal: the database refuses to change it, and verification finds whoever did; on either store."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -28,7 +26,7 @@ from tests.privacy.ledger.tampering import (
 @pytest.mark.parametrize(
     "statement", ["UPDATE journal SET at = 'never'", "DELETE FROM journal WHERE sequence = 1", "TRUNCATE journal"]
 )
-def test_the_database_itself_refuses_to_change_the_journal(place: Place, statement: str) -> None:
+def test_the_database_itself_refuses_to_change_the_journal(place: Place, statement: str):
     ledger = ledger_with_account(place)
     before = journal_rows(place)
     said = "syntax error" if (place.kind, statement) == ("sqlite", "TRUNCATE journal") else "append-only"
@@ -75,7 +73,7 @@ TAMPERED: dict[str, tuple[Callable[[list[Row]], list[Row]], set[tuple[str, str]]
 
 
 @pytest.mark.parametrize("how", TAMPERED)
-def test_an_entry_that_is_not_what_was_written_is_found_where_it_is(place: Place, grown: Ledger, how: str) -> None:
+def test_an_entry_that_is_not_what_was_written_is_found_where_it_is(place: Place, grown: Ledger, how: str):
     change, expected = TAMPERED[how]
     rewrite(place, change)
     found = grown.verify()
@@ -83,7 +81,7 @@ def test_an_entry_that_is_not_what_was_written_is_found_where_it_is(place: Place
     assert all(finding.allowed for finding in found)
 
 
-def test_an_edit_names_what_stands_there_and_what_must(place: Place, grown: Ledger) -> None:
+def test_an_edit_names_what_stands_there_and_what_must(place: Place, grown: Ledger):
     rows = rewrite(place, with_entry(3, lambda row: {**row, "at": f"{row['at'][:11]}00:00:01Z"}))
     (finding,) = grown.verify()
     assert (finding.where, finding.field, finding.found) == ("journal entry 3", "hash", rows[3]["hash"])
@@ -91,14 +89,14 @@ def test_an_edit_names_what_stands_there_and_what_must(place: Place, grown: Ledg
     assert "before anything is charged" in finding.remedy
 
 
-def test_a_hash_that_is_no_number_is_found_and_ends_nothing(place: Place, grown: Ledger) -> None:
+def test_a_hash_that_is_no_number_is_found_and_ends_nothing(place: Place, grown: Ledger):
     with place.by_hand() as connection:
         unguard(connection)
         connection.execute(text(f"UPDATE journal SET hash = '{'z' * 64}' WHERE sequence = 4"))
     assert {("journal entry 4", "hash"), ("journal entry 5", "body")} <= told(grown.verify())
 
 
-def test_one_removed_entry_is_one_gap_and_not_a_finding_for_each_that_follows(place: Place, grown: Ledger) -> None:
+def test_one_removed_entry_is_one_gap_and_not_a_finding_for_each_that_follows(place: Place, grown: Ledger):
     rewrite(place, lambda rows: rows[:4] + rows[5:])
     gaps = [finding.where for finding in grown.verify() if finding.field in ("sequence", "previous", "subtrees")]
     assert gaps == ["journal entry 5", "journal entry 5"]
@@ -107,6 +105,6 @@ def test_one_removed_entry_is_one_gap_and_not_a_finding_for_each_that_follows(pl
 @pytest.mark.parametrize(
     "change", ["size = 5", "last = 'other'", "frontier = '[]'", "frontier = 'garbled'"], ids=lambda text: text[:8]
 )
-def test_a_head_that_is_not_the_journal_s_is_found(place: Place, grown: Ledger, change: str) -> None:
+def test_a_head_that_is_not_the_journal_s_is_found(place: Place, grown: Ledger, change: str):
     place.execute(f"UPDATE journal_head SET {change}")
     assert told(grown.verify()) == {("the journal", "head")}

@@ -1,7 +1,5 @@
 """Changes of the signing key: which keys a pinned one leads to, and what a thief, a replay or a forgery gains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 
@@ -32,7 +30,7 @@ def led(pinned: Signer, *changes: SignedChange, recovery: Signer | None = None) 
 ONE, TWO = change(FIRST, SECOND), change(SECOND, THIRD, number=2, size=20)
 
 
-def test_a_chain_leads_from_any_of_its_keys_to_all() -> None:
+def test_a_chain_leads_from_any_of_its_keys_to_all():
     """Forwards to those that follow, backwards to those before, each for the journal that it vouches for."""
     all_of_it = {FIRST.public_key: 10, SECOND.public_key: 20, THIRD.public_key: None}
     for order in permutations((ONE, TWO)):
@@ -52,17 +50,17 @@ def test_a_chain_leads_from_any_of_its_keys_to_all() -> None:
     ],
     ids=["not by the key", "not by the successor", "another note's lines", "a revocation by the thief alone"],
 )
-def test_a_change_without_both_signatures_leads_nowhere(forged: SignedChange) -> None:
+def test_a_change_without_both_signatures_leads_nowhere(forged: SignedChange):
     assert THIEF.public_key not in led(FIRST, read_change(forged.note.to_bytes().decode()))
 
 
-def test_two_successors_of_one_key_lead_nowhere() -> None:
+def test_two_successors_of_one_key_lead_nowhere():
     """Whoever has the key showed one successor to some and another to others: neither counts."""
     assert led(FIRST, ONE, change(FIRST, THIEF)) == {FIRST.public_key: 10}
     assert led(SECOND, ONE, change(FIRST, THIEF)) == {SECOND.public_key: None}
 
 
-def test_a_key_that_revokes_itself_counts_no_more_and_names_nobody() -> None:
+def test_a_key_that_revokes_itself_counts_no_more_and_names_nobody():
     """A thief could have signed it: it takes trust away, and gives none."""
     by_itself = change(FIRST, SECOND, kind="revoked")
     history = key_history(FIRST.public_key, [by_itself])
@@ -70,7 +68,7 @@ def test_a_key_that_revokes_itself_counts_no_more_and_names_nobody() -> None:
     assert [key for key, _ in history.revoked] == [FIRST.public_key]
 
 
-def test_the_recovery_key_leads_on_even_after_the_thief_rotated() -> None:
+def test_the_recovery_key_leads_on_even_after_the_thief_rotated():
     """The publisher's word by the recovery key wins over whatever the stolen key signed before or after."""
     rescue = change(FIRST, SECOND, RECOVERY, SECOND, number=2, kind="revoked")
     stolen = change(FIRST, THIEF)
@@ -82,14 +80,14 @@ def test_the_recovery_key_leads_on_even_after_the_thief_rotated() -> None:
     }
 
 
-def test_junk_hides_no_change() -> None:
+def test_junk_hides_no_change():
     """However many notes of strangers stand before it, a revocation counts."""
     junk = [change(THIEF, RECOVERY, number=number, size=number) for number in range(1, 151)]
     revoked = change(FIRST, SECOND, RECOVERY, SECOND, kind="revoked")
     assert FIRST.public_key not in led(FIRST, *junk, revoked, recovery=RECOVERY)
 
 
-def test_a_key_vouches_for_nothing_after_it_was_given_up() -> None:
+def test_a_key_vouches_for_nothing_after_it_was_given_up():
     history = key_history(FIRST.public_key, [ONE])
     before, after = history.trusted
     assert (before.vouches(10, HOUR), before.vouches(11, HOUR)) == (True, False)
@@ -97,7 +95,7 @@ def test_a_key_vouches_for_nothing_after_it_was_given_up() -> None:
     assert after.vouches(10**9, "2099-01-01T00:00:00Z")
 
 
-def test_every_changed_character_of_a_note_is_found() -> None:
+def test_every_changed_character_of_a_note_is_found():
     """Any other character in the text either breaks its form or both signatures."""
     note = ONE.note.to_bytes().decode()
     for place in range(len(ONE.note.text)):
@@ -121,14 +119,14 @@ def test_every_changed_character_of_a_note_is_found() -> None:
         (SECOND.public_key, FIRST.public_key, "two keys of one name"),
     ],
 )
-def test_a_note_of_another_form_is_refused_by_its_line(old: str, new: str, words: str) -> None:
+def test_a_note_of_another_form_is_refused_by_its_line(old: str, new: str, words: str):
     note = ONE.note.to_bytes().decode()
     assert old in note
     with pytest.raises(MalformedNote, match=words):
         read_change(note.replace(old, new))
 
 
-def test_a_change_is_no_checkpoint_and_a_checkpoint_is_no_change() -> None:
+def test_a_change_is_no_checkpoint_and_a_checkpoint_is_no_change():
     """What a key signed as the one cannot be shown as the other."""
     with pytest.raises(MalformedNote, match="base64"):
         read_checkpoint(ONE.note.to_bytes().decode())

@@ -1,7 +1,5 @@
 """Checkpoints and proofs: what tells a whole history from one that was cut or chained anew; on either store."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -52,9 +50,7 @@ from tests.privacy.ledger.tampering import (
 )
 
 
-def test_an_inserted_entry_with_all_after_it_chained_anew_is_found_by_the_checkpoints(
-    place: Place, grown: Ledger
-) -> None:
+def test_an_inserted_entry_with_all_after_it_chained_anew_is_found_by_the_checkpoints(place: Place, grown: Ledger):
     rewrite(place, lambda rows: chained(inserted(rows)))
     first, second = (f"checkpoint of {size} entries" for size in (FIRST, SECOND))
     found = told(place.open_unseen().verify())
@@ -70,16 +66,14 @@ CUT = (
 )
 
 
-def test_a_cut_tail_is_found_by_the_ledger_s_own_checkpoints(place: Place, grown: Ledger) -> None:
+def test_a_cut_tail_is_found_by_the_ledger_s_own_checkpoints(place: Place, grown: Ledger):
     rewrite(place, lambda rows: rows[:11], *CUT)
     (finding,) = place.open_unseen().verify(public_key=KEY)
     assert (finding.where, finding.field) == ("checkpoint of 12 entries", "size")
     assert (finding.found, finding.allowed[:11]) == ("11 entries in the journal", "at least 12")
 
 
-def test_a_cut_tail_is_found_by_what_was_published_when_the_checkpoints_are_cut_too(
-    place: Place, grown: Ledger
-) -> None:
+def test_a_cut_tail_is_found_by_what_was_published_when_the_checkpoints_are_cut_too(place: Place, grown: Ledger):
     before = journal_rows(place)
     seen = [seen_by(before, FIRST), seen_by(before, SECOND, "other v1")]
     rewrite(place, lambda rows: rows[:11], *CUT, "DELETE FROM checkpoints WHERE size = 12")
@@ -94,7 +88,7 @@ def test_a_cut_tail_is_found_by_what_was_published_when_the_checkpoints_are_cut_
     assert "restore" in finding.remedy
 
 
-def test_a_tail_that_was_cut_and_grown_anew_is_found(place: Place, grown: Ledger) -> None:
+def test_a_tail_that_was_cut_and_grown_anew_is_found(place: Place, grown: Ledger):
     seen = seen_by(journal_rows(place), SECOND)
     rewrite(place, lambda rows: rows[:11], *CUT, "DELETE FROM checkpoints WHERE size = 12")
     with pytest.raises(LedgerCorrupt, match=r"journal entry 11, .* is missing"):
@@ -108,7 +102,7 @@ def test_a_tail_that_was_cut_and_grown_anew_is_found(place: Place, grown: Ledger
     assert found == {("people-tables v1", "root"), ("people-tables v1", "checkpoint")}
 
 
-def test_another_database_in_the_ledger_s_place_is_found(new_place: NewPlace) -> None:
+def test_another_database_in_the_ledger_s_place_is_found(new_place: NewPlace):
     mine, other = new_place(), new_place()
     grow(mine)
     impostor = grow(other)
@@ -135,7 +129,7 @@ def rewritten_history(place: Place) -> None:
             connection.execute(change.values(root=head.root, note=with_another_key(head)))
 
 
-def test_a_rewritten_history_needs_the_key_or_is_found(place: Place, grown: Ledger) -> None:
+def test_a_rewritten_history_needs_the_key_or_is_found(place: Place, grown: Ledger):
     before = journal_rows(place)
     rewritten_history(place)
     with pytest.raises(LedgerCorrupt, match=r"journal entry \d+, .* is another one"):
@@ -165,7 +159,7 @@ def test_a_rewritten_history_needs_the_key_or_is_found(place: Place, grown: Ledg
         (f"key_id = '{'0' * 16}', root = '{'0' * 64}'", {"note", "root"}),
     ],
 )
-def test_a_forged_checkpoint_is_found(place: Place, grown: Ledger, change: str, fields: set[str]) -> None:
+def test_a_forged_checkpoint_is_found(place: Place, grown: Ledger, change: str, fields: set[str]):
     with unguarded(place) as connection:
         connection.execute(text(f"UPDATE checkpoints SET {change} WHERE size = {FIRST}"))
     where = f"checkpoint of {6 if 'size' in change else FIRST} entries"
@@ -175,7 +169,7 @@ def test_a_forged_checkpoint_is_found(place: Place, grown: Ledger, change: str, 
 # --- proofs -------------------------------------------------------------------------------------------------
 
 
-def test_each_entry_of_a_run_and_of_its_accounts_is_proven_under_a_signed_checkpoint(place: Place) -> None:
+def test_each_entry_of_a_run_and_of_its_accounts_is_proven_under_a_signed_checkpoint(place: Place):
     ledger = ledger_with_account(place)
     for block in ("2024-Q4", "lifetime", "2023"):
         ledger.open_account(terms(block=block))
@@ -204,7 +198,7 @@ def test_each_entry_of_a_run_and_of_its_accounts_is_proven_under_a_signed_checkp
     assert ledger.verify(public_key=KEY) == []
 
 
-def test_neither_journal_nor_proof_of_a_run_tells_where_its_source_lies(place: Place) -> None:
+def test_neither_journal_nor_proof_of_a_run_tells_where_its_source_lies(place: Place):
     ledger = grow(place)
     assert SOURCE not in json.dumps([entry.to_json() for entry in ledger.entries_of("run-1")])
     assert SOURCE not in json.dumps(ledger.prove("run-1", SIGNER))
@@ -219,7 +213,7 @@ def follows(proof: dict[str, Any]) -> list[tuple[int, str]]:
     return [(earlier["size"], earlier["root"]) for earlier in proof["earlier"]]
 
 
-def test_a_proof_shows_the_last_checkpoint_and_that_of_the_version_before(place: Place, grown: Ledger) -> None:
+def test_a_proof_shows_the_last_checkpoint_and_that_of_the_version_before(place: Place, grown: Ledger):
     rows = journal_rows(place)
     open_grant(grown, "run-4")
     grown.allocate_version("run-4")
@@ -230,7 +224,7 @@ def test_a_proof_shows_the_last_checkpoint_and_that_of_the_version_before(place:
     assert grown.verify(public_key=KEY) == []
 
 
-def test_a_ledger_whose_past_was_rewritten_cannot_prove_what_it_published_before(place: Place, grown: Ledger) -> None:
+def test_a_ledger_whose_past_was_rewritten_cannot_prove_what_it_published_before(place: Place, grown: Ledger):
     """A stranger sees it without the ledger: the new version's proof does not follow the old version's checkpoint."""
     rows = journal_rows(place)
     rewritten_history(place)
@@ -240,7 +234,7 @@ def test_a_ledger_whose_past_was_rewritten_cannot_prove_what_it_published_before
     assert earlier[FIRST] != root_at(rows, FIRST)
 
 
-def test_a_tail_that_was_cut_behind_the_checkpoints_makes_no_proof_that_holds(place: Place, grown: Ledger) -> None:
+def test_a_tail_that_was_cut_behind_the_checkpoints_makes_no_proof_that_holds(place: Place, grown: Ledger):
     rewrite(place, lambda rows: rows[:11], *CUT)
     grown = place.open_unseen()
     record_publication(grown, "run-3", "f" * 64)
@@ -249,7 +243,7 @@ def test_a_tail_that_was_cut_behind_the_checkpoints_makes_no_proof_that_holds(pl
         grown.prove("run-3", SIGNER)
 
 
-def test_the_same_proof_asked_again_keeps_the_first_checkpoint(place: Place, grown: Ledger) -> None:
+def test_the_same_proof_asked_again_keeps_the_first_checkpoint(place: Place, grown: Ledger):
     for _ in range(2):
         grown.prove("run-3", SIGNER)
     with place.by_hand() as connection:

@@ -1,7 +1,5 @@
 """Whoever sees the hash of a sealed entry, and can guess the rest of it, cannot tell which guess is right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -62,7 +60,7 @@ def _without_salt(entry: Entry) -> Entry:
     return replace(entry, body={name: told for name, told in entry.body.items() if name != "salt"})
 
 
-def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: Place, ledger: Ledger) -> None:
+def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: Place, ledger: Ledger):
     """What is entered follows from the charge alone; its hash confirms no guess, and the journal holds with it."""
     one, other = ledger.record_engine_failure(request()), ledger.record_engine_failure(request())
     assert {**one.body, "salt": ""} == {**other.body, "salt": ""}
@@ -72,7 +70,7 @@ def test_an_engine_s_failure_is_sealed_and_says_the_same_whatever_failed(place: 
     assert ledger.verify() == []
 
 
-def test_the_hash_of_a_gate_s_failure_confirms_no_guess(ledger: Ledger) -> None:
+def test_the_hash_of_a_gate_s_failure_confirms_no_guess(ledger: Ledger):
     """Of an entry without a salt the same search finds gate and time."""
     new = ledger.record_gate_failure(request(), ["domain:income"])
     assert _guessed(new) is None
@@ -80,7 +78,7 @@ def test_the_hash_of_a_gate_s_failure_confirms_no_guess(ledger: Ledger) -> None:
     assert ledger.verify() == []
 
 
-def test_the_hash_of_a_binding_confirms_no_path_of_a_dictionary(ledger: Ledger) -> None:
+def test_the_hash_of_a_binding_confirms_no_path_of_a_dictionary(ledger: Ledger):
     """Of an entry without a salt the same search finds the path. Binding it again changes nothing."""
     bind(ledger, "2025", source="file:register.csv")
     new = ledger.journal()[-1]
@@ -93,7 +91,7 @@ def test_the_hash_of_a_binding_confirms_no_path_of_a_dictionary(ledger: Ledger) 
     assert ledger.journal() == before
 
 
-def test_every_entry_that_is_not_open_has_32_random_bytes_of_its_own(ledger: Ledger) -> None:
+def test_every_entry_that_is_not_open_has_32_random_bytes_of_its_own(ledger: Ledger):
     for _ in range(3):
         ledger.record_gate_failure(request(), ["rows"])
     sealed = [entry for entry in ledger.journal() if entry.kind not in OPEN]

@@ -1,7 +1,5 @@
 """Merkle trees over entry hashes, against the definitions as RFC 6962 writes them down."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -86,7 +84,7 @@ def hexed(nodes: Sequence[bytes]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("size", range(SIZE + 1))
-def test_a_tree_that_grew_has_the_root_and_the_proofs_of_the_definition(size: int) -> None:
+def test_a_tree_that_grew_has_the_root_and_the_proofs_of_the_definition(size: int):
     entries, expected = HASHES[:size], mth(HASHES[:size]).hex()
     assert root(FRONTIERS[size]) == expected
     assert len(FRONTIERS[size]) == size.bit_count()
@@ -101,7 +99,7 @@ def test_a_tree_that_grew_has_the_root_and_the_proofs_of_the_definition(size: in
         assert roots_from_consistency(earlier, size, held, proof) == (held, expected)
 
 
-def test_the_first_roots_by_hand() -> None:
+def test_the_first_roots_by_hand():
     """Written out, so that a mistake that both derivations share would show."""
 
     def sha(prefix: bytes, *parts: str) -> str:
@@ -139,7 +137,7 @@ def refused(read: Callable[[], object], expected: object) -> bool:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 13, 64])
-def test_a_proof_of_something_else_is_refused(size: int) -> None:
+def test_a_proof_of_something_else_is_refused(size: int):
     """Another entry, another place, another size of the same shape, or any step of the path changed."""
     expected = root(FRONTIERS[size])
     for index, entry in enumerate(HASHES[:size]):
@@ -152,7 +150,7 @@ def test_a_proof_of_something_else_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 13, 64])
-def test_a_tree_that_does_not_begin_with_the_earlier_one_cannot_show_it(size: int) -> None:
+def test_a_tree_that_does_not_begin_with_the_earlier_one_cannot_show_it(size: int):
     whole = root(FRONTIERS[size])
     for earlier in range(1, size + 1):
         held = root(FRONTIERS[earlier])
@@ -167,7 +165,7 @@ def test_a_tree_that_does_not_begin_with_the_earlier_one_cannot_show_it(size: in
         )
 
 
-def test_a_node_cannot_be_passed_off_as_a_leaf() -> None:
+def test_a_node_cannot_be_passed_off_as_a_leaf():
     """The root of two entries is not the root of one entry made of the two leaves."""
     pair = HASHES[0] + HASHES[1]
     assert hashlib.sha256(b"\0" + bytes.fromhex(pair)).hexdigest() != root(FRONTIERS[2])
@@ -192,19 +190,19 @@ def test_a_node_cannot_be_passed_off_as_a_leaf() -> None:
         (lambda: roots_from_consistency(2, 3, HASHES[0], [HASHES[1], HASHES[2]]), "too long"),
     ],
 )
-def test_what_fits_no_tree_is_refused(asked: Callable[[], object], named: str) -> None:
+def test_what_fits_no_tree_is_refused(asked: Callable[[], object], named: str):
     with pytest.raises(ValueError, match=named):
         asked()
 
 
-def test_names_are_those_of_the_specification() -> None:
+def test_names_are_those_of_the_specification():
     assert TilePlace(0, 1234067, 256).path == "tile/0/x001/x234/067"
     assert TilePlace(1, 0, 1).path == "tile/1/000.p/1"
     assert TilePlace(None, 999, 255).path == "tile/entries/999.p/255"
     assert TilePlace(None, 1000, 256).path == "tile/entries/x001/000"
 
 
-def test_a_tree_of_70000_has_the_tiles_of_the_specification_s_example() -> None:
+def test_a_tree_of_70000_has_the_tiles_of_the_specification_s_example():
     """273 full tiles of level 0 and a partial one of 112, one full of level 1 and one of 17, one of level 2 of 1."""
     widths: dict[int | None, list[int]] = {}
     for place in tiles_of(70_000):
@@ -235,7 +233,7 @@ def hashes(leaves: list[str]) -> Callable[[TilePlace], tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 511, 513, 1000, 65_536 + 300])
-def test_the_root_follows_from_the_tiles(size: int) -> None:
+def test_the_root_follows_from_the_tiles(size: int):
     leaves, expected = leaves_and_root(size)
     asked: set[TilePlace] = set()
 
@@ -247,7 +245,7 @@ def test_the_root_follows_from_the_tiles(size: int) -> None:
     assert asked <= set(tiles_of(size))
 
 
-def test_bundles_are_read_as_they_were_written_and_no_cut_one_is() -> None:
+def test_bundles_are_read_as_they_were_written_and_no_cut_one_is():
     logged = (b"", b"a", bytes(65_535), b"abc")
     content = bundle(logged)
     assert content[:5] == b"\0\0\0\1a"
@@ -259,7 +257,7 @@ def test_bundles_are_read_as_they_were_written_and_no_cut_one_is() -> None:
         bundle([bytes(65_536)])
 
 
-def test_tiles_of_another_length_are_refused() -> None:
+def test_tiles_of_another_length_are_refused():
     assert read_tile(bytes(64), 2) == ("00" * 32,) * 2
     for cut in (bytes(63), bytes(96), b""):
         with pytest.raises(MalformedTile, match="are not 2 hashes of 32; the file was cut or changed"):

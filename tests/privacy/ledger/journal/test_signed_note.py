@@ -1,7 +1,5 @@
 """Signed notes: the reference implementation's vectors, Go's own verifier, and a second reading by a few lines."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -103,7 +101,7 @@ def believed(note: bytes) -> bool:
         return False
 
 
-def test_the_reference_note_is_read_and_signed_byte_for_byte() -> None:
+def test_the_reference_note_is_read_and_signed_byte_for_byte():
     key = read_verifier_key(GO_KEY)
     note = read_note(GO_NOTE)
     assert (key.text, key.key_hash.hex()) == (GO_KEY, "c74f20a3")
@@ -112,7 +110,7 @@ def test_the_reference_note_is_read_and_signed_byte_for_byte() -> None:
     assert SignedNote(GO_TEXT, (again,)).to_bytes() == GO_NOTE == note.to_bytes()
 
 
-def test_the_specification_s_checkpoint_is_read_as_it_stands() -> None:
+def test_the_specification_s_checkpoint_is_read_as_it_stands():
     note = read_note(SPEC_CHECKPOINT)
     head = read_tree_head(note.text)
     assert (head.origin, head.size, head.text) == ("example.com/behind-the-sofa", 20852163, note.text)
@@ -123,7 +121,7 @@ def test_the_specification_s_checkpoint_is_read_as_it_stands() -> None:
     assert int.from_bytes(note.signatures[1].signature[:8], "big") == 1_679_315_147  # the time of its example
 
 
-def test_go_and_a_few_lines_by_hand_verify_what_is_signed_here(go_program: Path) -> None:
+def test_go_and_a_few_lines_by_hand_verify_what_is_signed_here(go_program: Path):
     said = f"{KEY.name} {KEY.key_hash.hex()}\n\n{TEXT}"
     assert go_opens(go_program, NOTE.to_bytes(), KEY.text) == (0, said)
     assert go_opens(go_program, COSIGNED.to_bytes(), KEY.text) == (0, said)
@@ -133,7 +131,7 @@ def test_go_and_a_few_lines_by_hand_verify_what_is_signed_here(go_program: Path)
         by_hand(NOTE.to_bytes().replace(b"\n12\n", b"\n13\n"), KEY.text)
 
 
-def test_go_refuses_what_is_refused_here(go_program: Path) -> None:
+def test_go_refuses_what_is_refused_here(go_program: Path):
     """Go's verifier and this one agree on a list of damaged notes; of other base64 this one is the stricter."""
     whole = NOTE.to_bytes()
     for damaged in (whole[:-1], whole.replace(b"\n\n", b"\n"), whole.replace(b"12", b"13"), b"\x07" + whole, b""):
@@ -142,7 +140,7 @@ def test_go_refuses_what_is_refused_here(go_program: Path) -> None:
             verified_lines(read_note(damaged), [KEY])
 
 
-def test_lines_of_other_keys_and_algorithms_neither_help_nor_harm() -> None:
+def test_lines_of_other_keys_and_algorithms_neither_help_nor_harm():
     strange = NoteSignature("strange.example", b"\x00\x01\x02\x03", b"\xff" * 2000)
     second = sign_note(TEXT, OTHER_KEY, OTHER.sign)
     for lines in ((second,), (strange,), (strange, second, *NOTE.signatures)):
@@ -151,7 +149,7 @@ def test_lines_of_other_keys_and_algorithms_neither_help_nor_harm() -> None:
         assert mine == ((VerifiedLine(KEY, None),) if len(lines) == 3 else ())
 
 
-def test_a_known_key_s_false_line_refuses_the_note_and_so_does_a_first_one_of_two() -> None:
+def test_a_known_key_s_false_line_refuses_the_note_and_so_does_a_first_one_of_two():
     false = NoteSignature(KEY.name, KEY.key_hash, bytes(64))
     for lines in ((false,), (false, *NOTE.signatures), (NoteSignature(KEY.name, KEY.key_hash, b"short"),)):
         with pytest.raises(FalseSignature, match=r"of statistics\.example/journal \("):
@@ -162,7 +160,7 @@ def test_a_known_key_s_false_line_refuses_the_note_and_so_does_a_first_one_of_tw
     assert kept == (VerifiedLine(KEY, None),)
 
 
-def test_a_cosignature_signs_its_time_and_holds_for_its_own_type_alone() -> None:
+def test_a_cosignature_signs_its_time_and_holds_for_its_own_type_alone():
     assert verified_lines(COSIGNED, [KEY, WITNESS_KEY]) == (
         VerifiedLine(KEY, None),
         VerifiedLine(WITNESS_KEY, 1_700_000_000),
@@ -210,13 +208,13 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("content", "rule"), MALFORMED)
-def test_a_malformed_note_is_refused_by_the_name_of_the_rule(content: bytes, rule: str) -> None:
+def test_a_malformed_note_is_refused_by_the_name_of_the_rule(content: bytes, rule: str):
     with pytest.raises(MalformedNote) as refused:
         read_note(content)
     assert str(refused.value).startswith(rule)
 
 
-def test_sixteen_signatures_of_five_kilobytes_are_read() -> None:
+def test_sixteen_signatures_of_five_kilobytes_are_read():
     lines = tuple(NoteSignature(f"w{number}.example", bytes(4), bytes(5000)) for number in range(16))
     assert read_note(SignedNote(TEXT, lines).to_bytes()).signatures == lines
 
@@ -234,12 +232,12 @@ def test_sixteen_signatures_of_five_kilobytes_are_read() -> None:
         ("a\n1\n" + b64encode(bytes(32)).decode(), "no newline"),
     ],
 )
-def test_a_malformed_checkpoint_is_refused_by_its_line(text: str, rule: str) -> None:
+def test_a_malformed_checkpoint_is_refused_by_its_line(text: str, rule: str):
     with pytest.raises(MalformedNote, match=rule):
         read_tree_head(text)
 
 
-def test_a_changed_verifier_key_is_refused_wherever_a_character_changes() -> None:
+def test_a_changed_verifier_key_is_refused_wherever_a_character_changes():
     for place in range(len(GO_KEY)):
         with pytest.raises(MalformedNote):
             read_verifier_key(GO_KEY[:place] + chr(ord(GO_KEY[place]) + 1) + GO_KEY[place + 1 :])
@@ -249,7 +247,7 @@ def test_a_changed_verifier_key_is_refused_wherever_a_character_changes() -> Non
 
 
 @given(st.data())
-def test_no_changed_byte_of_a_note_passes(data: st.DataObject) -> None:
+def test_no_changed_byte_of_a_note_passes(data: st.DataObject):
     whole = bytearray(NOTE.to_bytes())
     place = data.draw(st.integers(0, len(whole) - 1))
     whole[place] ^= data.draw(st.integers(1, 255))
@@ -258,7 +256,7 @@ def test_no_changed_byte_of_a_note_passes(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_what_is_read_is_written_again_byte_for_byte(content: bytes) -> None:
+def test_what_is_read_is_written_again_byte_for_byte(content: bytes):
     for whole in (content, TEXT.encode() + b"\n" + content):
         try:
             note = read_note(whole)
@@ -276,7 +274,7 @@ LOG = VerifierKey("statistics.example/journal", bytes([9]) * 32).text
 POLICY = "\n".join(["# mine", f"log {LOG}", "", *LINES, "group two 2 a b c", "quorum two", ""])
 
 
-def test_two_of_three_is_met_by_every_pair_and_by_no_single_one() -> None:
+def test_two_of_three_is_met_by_every_pair_and_by_no_single_one():
     policy = read_policy(POLICY)
     met = [set(names) for size in range(4) for names in combinations(NAMES, size) if policy.is_met(names)]
     assert met == [{"a", "b"}, {"a", "c"}, {"b", "c"}, {"a", "b", "c"}]
@@ -284,7 +282,7 @@ def test_two_of_three_is_met_by_every_pair_and_by_no_single_one() -> None:
     assert (policy.words, policy.logs[0].name) == ("2 of 3 (a, b, c)", "statistics.example/journal")
 
 
-def test_groups_of_groups_and_none() -> None:
+def test_groups_of_groups_and_none():
     nested = read_policy(POLICY.replace("quorum two", "group one any a b\ngroup both all one c\nquorum both"))
     assert [nested.is_met(names) for names in (("a", "c"), ("b", "c"), ("a", "b"), ("c",))] == [
         True,
@@ -322,14 +320,14 @@ def test_groups_of_groups_and_none() -> None:
         ("# mine", "quota 2", "line 1: 'quota 2'; allowed are log KEY"),
     ],
 )
-def test_a_wrong_line_is_named(old: str, new: str, words: str) -> None:
+def test_a_wrong_line_is_named(old: str, new: str, words: str):
     assert old in POLICY
     with pytest.raises(PolicyUnmet) as told:
         read_policy(POLICY.replace(old, new, 1))
     assert words in str(told.value)
 
 
-def test_a_cosignature_is_of_a_time_that_has_been() -> None:
+def test_a_cosignature_is_of_a_time_that_has_been():
     """An hour is allowed, for clocks differ; no number is too large to be refused by name."""
     now = 1_800_000_000
     assert [time_problem(time, now=now) for time in (1, now, now + 3600)] == ["", "", ""]

@@ -1,7 +1,5 @@
 """Edits of a ledger's database behind its back, and who sees each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

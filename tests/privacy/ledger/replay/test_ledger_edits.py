@@ -5,8 +5,6 @@ Each edit is made behind a grown ledger's back, on either store. Then one charge
 proof of what was published as `verify` does, beside the version before. The same table stands in docs/operate.md.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -102,7 +100,7 @@ def proof_fails(proof: object, before: SignedCheckpoint) -> bool:
     return bool(findings + check_succession(read, last, where="PROOF.json", earlier="v1"))  # type: ignore[arg-type]
 
 
-def test_a_ledger_that_nobody_edited_is_refused_by_nobody(edited: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_nobody_edited_is_refused_by_nobody(edited: Place, monkeypatch: pytest.MonkeyPatch):
     """The case in which no column may say anything."""
     assert who_sees(edited, Edit("nothing", lambda place: None, frozenset()), monkeypatch) == set()
 
@@ -110,7 +108,7 @@ def test_a_ledger_that_nobody_edited_is_refused_by_nobody(edited: Place, monkeyp
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
 def test_an_edit_of_the_database_is_seen_by_whom_the_manual_says(
     edited: Place, edit: Edit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     assert who_sees(edited, edit, monkeypatch) == edit.seen
 
 
@@ -135,7 +133,7 @@ def who_sees(place: Place, edit: Edit, monkeypatch: pytest.MonkeyPatch) -> set[s
     return seen
 
 
-def test_the_manual_s_table_is_what_was_tried() -> None:
+def test_the_manual_s_table_is_what_was_tried():
     """Every edit stands in docs/operate.md once, with the same marks."""
     lines = [line.strip().strip("|").split("|") for line in DOCS.read_text().splitlines() if line.startswith("| ")]
     told = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines if len(cells) == 5}
@@ -165,7 +163,7 @@ def misshapen(body: Body) -> Iterator[tuple[str, str, Body]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sqlite_place: Place, kind: str) -> None:
+def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sqlite_place: Place, kind: str):
     """Chained anew, so that its hash is right; the message names the entry and the key."""
     grown = grow(sqlite_place)
     if kind == "key_changed":
@@ -190,11 +188,11 @@ def test_an_entry_with_a_key_too_few_or_too_many_is_corruption_to_each_reader(sq
         sqlite_place.close()
 
 
-def test_the_keys_of_every_kind_of_entry_are_known() -> None:
+def test_the_keys_of_every_kind_of_entry_are_known():
     assert set(BODY_KEYS) == set(KINDS)
 
 
-def test_a_charge_whose_request_in_the_database_lacks_a_field_is_corruption(sqlite_place: Place) -> None:
+def test_a_charge_whose_request_in_the_database_lacks_a_field_is_corruption(sqlite_place: Place):
     grow(sqlite_place)
     sqlite_place.execute("UPDATE charges SET request = replace(request, '\"unit\"', '\"units\"')")
     with pytest.raises(LedgerCorrupt, match="cannot be read"):

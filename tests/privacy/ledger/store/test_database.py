@@ -1,7 +1,5 @@
 """The ledger's databases: who waits for whom, what a killed process leaves, and what is said when none answers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -58,7 +56,7 @@ BOUND = {"source": "s", "population": "people", "block": "2024"}
 )
 def test_a_ledger_that_does_not_answer_is_a_fault_said_quickly_and_without_the_password(
     tmp_path: Path, url: str, named: str
-) -> None:
+):
     """Quickly: in less than the ten seconds for which an answer is waited for."""
     (tmp_path / "text.sqlite").write_text("no ledger, " * 100)
     begun = time.monotonic()
@@ -72,7 +70,7 @@ def test_a_ledger_that_does_not_answer_is_a_fault_said_quickly_and_without_the_p
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_store_s_repr_shows_no_password(new_place: NewPlace, databases: object) -> None:
+def test_a_store_s_repr_shows_no_password(new_place: NewPlace, databases: object):
     place = new_place()
     url = make_url(place.url)
     if place.kind == "postgresql":
@@ -83,7 +81,7 @@ def test_a_store_s_repr_shows_no_password(new_place: NewPlace, databases: object
     store.close()
 
 
-def test_the_options_of_a_url_are_kept_beside_ours(postgres_databases: object, tmp_path: Path) -> None:
+def test_the_options_of_a_url_are_kept_beside_ours(postgres_databases: object, tmp_path: Path):
     url = make_url(postgres_databases.new(tables=True))  # type: ignore[attr-defined]
     url = url.update_query_dict({"options": "-c application_name=theirs -c statement_timeout=70s"})
     store = Store(url.render_as_string(hide_password=False))
@@ -96,13 +94,13 @@ def test_the_options_of_a_url_are_kept_beside_ours(postgres_databases: object, t
     assert shown == ["theirs", "70s", "1min"]
 
 
-def test_a_password_with_an_at_sign_is_written_as_a_url_writes_it(tmp_path: Path) -> None:
+def test_a_password_with_an_at_sign_is_written_as_a_url_writes_it(tmp_path: Path):
     with pytest.raises(LedgerUnavailable, match="does not answer") as unavailable:
         Store(f"postgresql://sudare:half%40{PASSWORD}@127.0.0.1:1/ledger")
     assert PASSWORD not in str(unavailable.value)
 
 
-def test_a_new_ledger_may_be_in_a_database_with_other_tables(new_place: NewPlace) -> None:
+def test_a_new_ledger_may_be_in_a_database_with_other_tables(new_place: NewPlace):
     place = new_place(tables=False)
     place.execute("CREATE TABLE theirs (id INTEGER)")
     assert ledger_with_account(place).verify() == []
@@ -111,7 +109,7 @@ def test_a_new_ledger_may_be_in_a_database_with_other_tables(new_place: NewPlace
 @pytest.mark.services
 def test_a_server_that_freezes_in_a_transaction_is_named_and_waited_for_no_longer_than_said(
     postgres_databases: Databases, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     """The kernel keeps the connections of a frozen server open: without a limit the writer would wait for ever."""
     store = Store(postgres_databases.new(tables=True), timeout=1.0)
 
@@ -138,7 +136,7 @@ OPENER = "print(place.open().journal()[0].hash)"
 
 
 @pytest.mark.services
-def test_processes_that_make_the_same_new_ledger_at_once_make_one(new_place: NewPlace) -> None:
+def test_processes_that_make_the_same_new_ledger_at_once_make_one(new_place: NewPlace):
     place = new_place(tables=False)
     processes = [place.start(OPENER) for _ in range(3)]
     hashes = {process.communicate(timeout=280)[0].strip() for process in processes}
@@ -149,7 +147,7 @@ def test_processes_that_make_the_same_new_ledger_at_once_make_one(new_place: New
 
 
 @pytest.mark.long
-def test_readers_see_what_was_committed_and_wait_for_no_writer(place: Place) -> None:
+def test_readers_see_what_was_committed_and_wait_for_no_writer(place: Place):
     """Half of the minute after which one who waits gives up is far more than reading takes."""
     ledger = ledger_with_account(place)
     before = ledger.journal()
@@ -165,7 +163,7 @@ def test_readers_see_what_was_committed_and_wait_for_no_writer(place: Place) -> 
     assert len(other.journal()) == len(before) + 1
 
 
-def test_writers_wait_for_one_another(place: Place) -> None:
+def test_writers_wait_for_one_another(place: Place):
     ledger = ledger_with_account(place)
     waiting = threading.Thread(target=lambda: place.open().reserve(request("second", noise=laplace(2))))
     with ledger._store.writing() as transaction:
@@ -178,7 +176,7 @@ def test_writers_wait_for_one_another(place: Place) -> None:
     assert [entry.kind for entry in ledger.journal()[-2:]] == ["source_bound", "charge_reserved"]
 
 
-def test_what_fails_inside_a_transaction_leaves_nothing(place: Place) -> None:
+def test_what_fails_inside_a_transaction_leaves_nothing(place: Place):
     ledger = ledger_with_account(place)
     before = ledger.journal()
 
@@ -208,7 +206,7 @@ with ledger._store.writing() as transaction:
 
 
 @pytest.mark.services
-def test_a_writer_that_is_killed_leaves_nothing_and_blocks_nobody(place: Place) -> None:
+def test_a_writer_that_is_killed_leaves_nothing_and_blocks_nobody(place: Place):
     ledger = ledger_with_account(place)
     before = ledger.journal()
     process = place.start(KILLED)
@@ -225,7 +223,7 @@ def test_a_writer_that_is_killed_leaves_nothing_and_blocks_nobody(place: Place) 
     assert ledger.verify() == []
 
 
-def test_a_second_entry_after_the_same_one_is_refused_by_the_database(place: Place) -> None:
+def test_a_second_entry_after_the_same_one_is_refused_by_the_database(place: Place):
     """Even a writer that went round the lock cannot fork the chain; trying again would not help, and is not said."""
     ledger = ledger_with_account(place)
     copy = (
@@ -240,7 +238,7 @@ def test_a_second_entry_after_the_same_one_is_refused_by_the_database(place: Pla
     assert ledger.verify() == []
 
 
-def test_every_damaged_index_page_of_a_sqlite_ledger_is_found(sqlite_databases: Databases, tmp_path: Path) -> None:
+def test_every_damaged_index_page_of_a_sqlite_ledger_is_found(sqlite_databases: Databases, tmp_path: Path):
     """An emptied index lets a second row of one run key in, and no reader of the tables sees that."""
     place = Place(sqlite_databases.new(tables=True), tmp_path)
     ledger = grow(place)
@@ -268,7 +266,7 @@ def test_every_damaged_index_page_of_a_sqlite_ledger_is_found(sqlite_databases: 
 
 def test_a_postgresql_ledger_without_amcheck_says_that_indexes_were_not_checked(
     postgres_databases: Databases, tmp_path: Path
-) -> None:
+):
     place = Place(postgres_databases.new(tables=True), tmp_path)
     ledger = grow(place)
     assert ledger.verify() == []
@@ -277,7 +275,7 @@ def test_a_postgresql_ledger_without_amcheck_says_that_indexes_were_not_checked(
 
 
 @pytest.mark.services
-def test_every_index_of_a_postgresql_ledger_that_lacks_a_row_is_found(tmp_path: Path) -> None:
+def test_every_index_of_a_postgresql_ledger_that_lacks_a_row_is_found(tmp_path: Path):
     """While an index is switched off, the rows of its table are written again: it has none of them then."""
     with postgres_server("keeper", PASSWORD, tmp_path / "log") as port:
         place = Place(f"postgresql://keeper:{PASSWORD}@localhost:{port}/postgres", tmp_path)
@@ -310,7 +308,7 @@ def test_every_index_of_a_postgresql_ledger_that_lacks_a_row_is_found(tmp_path: 
         place.close()
 
 
-def test_a_row_that_the_ledger_lost_is_corruption_and_not_a_riddle(place: Place) -> None:
+def test_a_row_that_the_ledger_lost_is_corruption_and_not_a_riddle(place: Place):
     """Nothing is written after it."""
     ledger_with_account(place).close()
     place.execute("DELETE FROM journal_head")
@@ -320,7 +318,7 @@ def test_a_row_that_the_ledger_lost_is_corruption_and_not_a_riddle(place: Place)
     assert [finding.field for finding in ledger.verify()] == ["head"]
 
 
-def test_a_ledger_whose_first_entry_is_gone_is_corrupt(place: Place) -> None:
+def test_a_ledger_whose_first_entry_is_gone_is_corrupt(place: Place):
     ledger_with_account(place).close()
     with place.by_hand() as connection:
         unguard(connection)
@@ -329,7 +327,7 @@ def test_a_ledger_whose_first_entry_is_gone_is_corrupt(place: Place) -> None:
         place.open()
 
 
-def test_a_server_that_hung_up_between_two_charges_is_asked_again(postgres_databases: object, tmp_path: Path) -> None:
+def test_a_server_that_hung_up_between_two_charges_is_asked_again(postgres_databases: object, tmp_path: Path):
     place = Place(postgres_databases.new(tables=True), tmp_path)  # type: ignore[attr-defined]
     ledger = ledger_with_account(place)
     hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
@@ -349,7 +347,7 @@ def test_a_server_that_hung_up_between_two_charges_is_asked_again(postgres_datab
     place.close()
 
 
-def test_money_columns_hold_integers_only() -> None:
+def test_money_columns_hold_integers_only():
     from sqlalchemy import BigInteger
 
     from privacy.ledger.store import schema
@@ -360,7 +358,7 @@ def test_money_columns_hold_integers_only() -> None:
 
 def test_the_environment_leads_to_no_other_server(
     postgres_databases: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The database driver alone would follow PGHOSTADDR, to where nothing listens."""
     url = postgres_databases.new(tables=True)  # type: ignore[attr-defined]
     monkeypatch.setenv("PGHOSTADDR", "127.0.0.9")
@@ -371,7 +369,7 @@ def test_the_environment_leads_to_no_other_server(
         psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False))
 
 
-def test_a_ledger_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """SQLite says "unable to open database file", which nobody understands; a file that is none is another matter."""
     url = f"sqlite:///{tmp_path}/nothing/ledger.sqlite"
     with pytest.raises(LedgerUnavailable, match="unable to open") as unavailable:

@@ -1,7 +1,5 @@
 """The schema of the ledger's database, and its tables, which are the fold of the journal; on either store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from tests.privacy.ledger.ledgers import Place, ledger_with_account
 from tests.privacy.ledger.tampering import KEY, chained, rewrite, says, told, with_entry
 
 
-def test_a_new_ledger_has_the_tables_the_keys_and_the_triggers(new_place: NewPlace) -> None:
+def test_a_new_ledger_has_the_tables_the_keys_and_the_triggers(new_place: NewPlace):
     place = new_place(tables=False)
     place.open()
     with place.by_hand() as connection:
@@ -30,7 +28,7 @@ def test_a_new_ledger_has_the_tables_the_keys_and_the_triggers(new_place: NewPla
 
 @pytest.mark.parametrize("table", ["journal", "checkpoints"])
 @pytest.mark.parametrize("change", ["UPDATE {} SET size = 0", "DELETE FROM {}"])
-def test_a_new_ledger_refuses_to_change_what_is_only_ever_appended(place: Place, table: str, change: str) -> None:
+def test_a_new_ledger_refuses_to_change_what_is_only_ever_appended(place: Place, table: str, change: str):
     ledger = ledger_with_account(place)
     ledger.close()
     if table == "checkpoints":
@@ -42,7 +40,7 @@ def test_a_new_ledger_refuses_to_change_what_is_only_ever_appended(place: Place,
 
 
 @pytest.mark.parametrize("found", ["0", "0005", "2"])
-def test_a_ledger_of_an_unknown_schema_is_refused_and_left_as_it_is(place: Place, found: str) -> None:
+def test_a_ledger_of_an_unknown_schema_is_refused_and_left_as_it_is(place: Place, found: str):
     place.open().close()
     place.execute(f"UPDATE {version.name} SET version_num = '{found}'")
     with pytest.raises(SchemaUnknown, match=rf"schema {found}, .* knows {VERSION}; .*sudare init DIR") as refused:
@@ -52,7 +50,7 @@ def test_a_ledger_of_an_unknown_schema_is_refused_and_left_as_it_is(place: Place
         assert version_of(connection) == found
 
 
-def test_tables_of_somebody_else_are_not_taken_for_a_ledger(new_place: NewPlace) -> None:
+def test_tables_of_somebody_else_are_not_taken_for_a_ledger(new_place: NewPlace):
     """No table is made where one of its names is taken, neither are the others."""
     place = new_place(tables=False)
     place.execute("CREATE TABLE accounts (name TEXT)")
@@ -62,7 +60,7 @@ def test_tables_of_somebody_else_are_not_taken_for_a_ledger(new_place: NewPlace)
         assert inspect(connection).get_table_names() == ["accounts"]
 
 
-def test_a_copy_of_an_unknown_schema_is_not_restored(place: Place, new_place: NewPlace, tmp_path: Path) -> None:
+def test_a_copy_of_an_unknown_schema_is_not_restored(place: Place, new_place: NewPlace, tmp_path: Path):
     ledger_with_account(place)
     dump(place.url, tmp_path / "copy")
     first, rest = (tmp_path / "copy").read_text().split("\n", 1)
@@ -117,14 +115,14 @@ PEOPLE, OF_RUN = "version people-tables v1", "WHERE run_key = 'run-1'"
 )
 def test_a_table_that_does_not_say_what_the_journal_says_is_found(
     place: Place, grown: Ledger, statement: str, expected: set[tuple[str, str]]
-) -> None:
+):
     place.execute(statement)
     found = grown.verify(public_key=KEY)
     assert told(found) == expected
     assert all("as the journal says" in finding.allowed for finding in found)
 
 
-def test_a_cap_that_was_passed_in_between_is_found_though_the_tables_agree(place: Place, grown: Ledger) -> None:
+def test_a_cap_that_was_passed_in_between_is_found_though_the_tables_agree(place: Place, grown: Ledger):
     """Chained anew with a cap below what was spent; the tables say the same."""
     low = 10**12
     mended = f"UPDATE accounts SET cap = {low}"
@@ -137,7 +135,7 @@ def test_a_cap_that_was_passed_in_between_is_found_though_the_tables_agree(place
     assert ("account people-2024", "cap") in told(grown.verify())
 
 
-def test_verification_writes_nothing(place: Place, grown: Ledger) -> None:
+def test_verification_writes_nothing(place: Place, grown: Ledger):
     def everything() -> list[object]:
         with place.by_hand() as connection:
             return [connection.execute(table.select()).all() for table in schema.metadata.sorted_tables]

@@ -1,7 +1,5 @@
 """Versions of models: what is published, that it verifies; forged weights, records and charges are caught."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path
@@ -51,7 +49,7 @@ def published(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(published: Version) -> None:
+def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(published: Version):
     report = published.verify(deep=True)
     assert report.ok, report.findings
     assert [check.rule for check in report.checks] == list(range(1, 12))
@@ -66,7 +64,7 @@ def test_a_model_is_a_release_with_weights_inputs_card_record_and_proof(publishe
     assert "a classifier, published with differential privacy" in page
 
 
-def test_the_published_weights_classify_by_the_published_inputs_alone(published: Version) -> None:
+def test_the_published_weights_classify_by_the_published_inputs_alone(published: Version):
     """Whoever has the folder and nothing of ours encodes a row as inputs.json says, and gets the model's answer."""
     record, inputs = load(published.folder / "record.json"), load(published.folder / "model" / "inputs.json")
     contract = Contract.model_validate(record["replay"]["contract"])
@@ -134,11 +132,11 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str):
     FORGERIES[name].check_found(version)
 
 
-def test_options_that_another_model_would_have_been_trained_by_are_caught_by_deep(version: Version) -> None:
+def test_options_that_another_model_would_have_been_trained_by_are_caught_by_deep(version: Version):
     """The optimizer's rate stands in the learner's digest alone."""
     assert_caught_by_deep(forge(version, record=replay(lambda r: r["product"]["options"].update(learning_rate=0.5))))
 
@@ -186,13 +184,13 @@ def test_options_that_another_model_would_have_been_trained_by_are_caught_by_dee
 )
 def test_products_that_cannot_be_meant_are_refused_before_any_charge(
     tmp_path: Path, product: str, where: str, says: str
-) -> None:
+):
     with pytest.raises(SpecRefused, match=re.escape(where)) as refused:
         with_product(f"{{kind: classifier, {product}}}").run(tmp_path)
     assert says in str(refused.value)
 
 
-def test_csv_and_a_relation_without_poisson_samples_are_refused(tmp_path: Path) -> None:
+def test_csv_and_a_relation_without_poisson_samples_are_refused(tmp_path: Path):
     product = dp_sgd().product
     with pytest.raises(SpecRefused, match="csv with a model"):
         with_product(product, formats="[csv]").run(tmp_path / "csv")
@@ -211,7 +209,7 @@ def approaches(worlds: Worlds) -> dict[str, Version]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", APPROACHES)
-def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str, Version], name: str) -> None:
+def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str, Version], name: str):
     """The account is charged the joint one; the one of a parameter by itself is smaller, and reported only."""
     published = approaches[name]
     published.assert_verifies(deep=True)
@@ -230,7 +228,7 @@ def test_each_approach_verifies_and_states_both_guarantees(approaches: dict[str,
         assert record["replay"]["seed"] is None
 
 
-def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: dict[str, Version]) -> None:
+def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: dict[str, Version]):
     record = load(approaches["learning_first"].folder / "record.json")
     told = approaches["learning_first"].words
     assert float(told["product.guarantees"]["per_parameter"]["epsilon"]) == pytest.approx(0.3, rel=1e-6)
@@ -243,7 +241,7 @@ def test_the_epsilon_of_a_parameter_is_the_one_that_was_asked_for(approaches: di
 
 def test_a_smaller_epsilon_of_a_parameter_than_follows_is_told_to_nobody(
     approaches: dict[str, Version], tmp_path: Path
-) -> None:
+):
     version = approaches["learning_first"].copy(tmp_path / "v")
 
     def change(record: Json) -> None:
@@ -256,15 +254,13 @@ def test_a_smaller_epsilon_of_a_parameter_than_follows_is_told_to_nobody(
 
 def test_a_model_whose_weights_leave_the_range_that_they_were_clamped_to_is_caught(
     approaches: dict[str, Version], tmp_path: Path
-) -> None:
+):
     version = approaches["learning_first"].copy(tmp_path / "v")
     other_weights(version.folder)
     assert_caught(forge(version, record=restated), {9}, "biases outside of the range -0.25 to 0.5")
 
 
-def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weights(
-    approaches: dict[str, Version],
-) -> None:
+def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weights(approaches: dict[str, Version]):
     """So little epsilon clamps some number of each kind at both ends of its own range, which the plan calls noise."""
     tensors, about = from_safetensors((approaches["learning_first"].folder / "model/model.safetensors").read_bytes())
     limits = {"lowest": "-1.0", "highest": "1.0", "lowest_bias": "-0.25", "highest_bias": "0.5"}
@@ -286,14 +282,14 @@ def test_each_bias_lies_in_the_range_of_biases_and_each_weight_in_that_of_weight
 )
 def test_a_sensitivity_that_is_understated_everywhere_is_caught(
     approaches: dict[str, Version], tmp_path: Path, name: str, changed: Json, says: str
-) -> None:
+):
     """Even where record, journal and charge agree: it is derived anew from the layers."""
     version = approaches[name].copy(tmp_path / "v")
     record, journal = all_events(**changed)
     assert_caught(forge(version, record=record, journal=journal), {6}, f"event.{says}")
 
 
-def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[str, Version], tmp_path: Path) -> None:
+def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[str, Version], tmp_path: Path):
     version = approaches["learning_first"].copy(tmp_path / "v")
     (path,) = (version.folder / "measurements").iterdir()
     table = pq.read_table(path)
@@ -305,7 +301,7 @@ def test_other_noisy_parameters_than_were_entered_are_caught(approaches: dict[st
 
 def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
     approaches: dict[str, Version], tmp_path: Path
-) -> None:
+):
     """What has to be estimated first is checked by doing it again."""
     version = approaches["anonymizing_first"].copy(tmp_path / "v")
     other_weights(version.folder)
@@ -313,7 +309,7 @@ def test_weights_that_no_training_on_the_made_up_rows_gives_are_caught_by_deep(
 
 
 @pytest.mark.long
-def test_a_training_on_noisy_changes_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+def test_a_training_on_noisy_changes_goes_on_from_its_last_checkpoint(tmp_path: Path):
     """Ctrl-C after the first of two checkpoints: nothing is drawn twice, nothing is charged twice."""
     scenario = anonymized_learning()
     draw, stopped = DurableDraws.drawn, []

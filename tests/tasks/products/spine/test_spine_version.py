@@ -1,7 +1,5 @@
 """Versions of counts by place: all levels add up, public totals are exact, and a stranger makes them again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,7 +56,7 @@ def table(version: Version, name: str, of: str = "data") -> pl.DataFrame:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["version", "wings", "floors", "patterns", "teams"])
-def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
+def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str):
     """Both relations, with and without public totals; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
     for deep in (False, True):
@@ -68,7 +66,7 @@ def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: s
 
 
 @pytest.mark.parametrize("name", ["version", "wings", "floors", "patterns", "teams"])
-def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str) -> None:
+def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str):
     """Whole, not negative; wards to wings, wings to the hospital, floors by insured to floors, floors to rows."""
     made: Version = request.getfixturevalue(name)
     every = "floor_x_insured"
@@ -88,7 +86,7 @@ def test_all_levels_and_tables_add_up(request: pytest.FixtureRequest, name: str)
         assert of["lower"] <= of["count"] <= of["upper"]
 
 
-def test_public_totals_are_exact_and_the_record_says_what_they_give_away(wings: Version) -> None:
+def test_public_totals_are_exact_and_the_record_says_what_they_give_away(wings: Version):
     """The rows of each wing are those of the file of places; nothing is left to their intervals."""
     rows = {each["ward"]: each for each in table(wings, "rows.wing").iter_rows(named=True)}
     for wing, count in with_totals().wing_counts().items():
@@ -100,7 +98,7 @@ def test_public_totals_are_exact_and_the_record_says_what_they_give_away(wings: 
     assert "whether totals of places that are published exactly are public elsewhere" in wings.verify().cannot_tell
 
 
-def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floors: Version) -> None:
+def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floors: Version):
     """The floors of each wing are those of the public file; nobody is on the first floor of the children's ward."""
     rows = {(each["ward"], each["floor"]): each for each in table(floors, "floor.wing").iter_rows(named=True)}
     for at, count in with_margins().floor_counts().items():
@@ -116,7 +114,7 @@ def test_public_counts_by_columns_are_exact_and_zeros_of_places_stay_empty(floor
     assert table(floors, "invariants.wing").columns == ["ward", "floor", "total"]
 
 
-def test_a_floor_that_one_wing_lacks_is_empty_beside_exact_totals(patterns: Version) -> None:
+def test_a_floor_that_one_wing_lacks_is_empty_beside_exact_totals(patterns: Version):
     """No row on the first floor of that wing and its wards, both totals exact."""
     totals = {each["ward"]: each["count"] for each in table(patterns, "rows.wing").iter_rows(named=True)}
     assert totals == with_patterns().wing_counts()
@@ -126,7 +124,7 @@ def test_a_floor_that_one_wing_lacks_is_empty_beside_exact_totals(patterns: Vers
         assert (first.filter(~pl.col("ward").is_in(places)).get_column("count") > 0).any()
 
 
-def test_tables_of_both_trees_are_sums_of_the_same_wards(teams: Version) -> None:
+def test_tables_of_both_trees_are_sums_of_the_same_wards(teams: Version):
     """Teams cross wings: each is the sum of its wards, for every table, inside its intervals."""
     team = {"surgery": "day", "(null)": "day", "children": "night", 'x, "y"': "night"}
     for name, columns in (("floor_x_insured", ["floor", "insured"]), ("floor", ["floor"]), ("rows", [])):
@@ -145,14 +143,14 @@ def test_tables_of_both_trees_are_sums_of_the_same_wards(teams: Version) -> None
     ]
 
 
-def test_csv_copies_hold_the_same_rows(teams: Version) -> None:
+def test_csv_copies_hold_the_same_rows(teams: Version):
     """One beside each table."""
     for name in ("rows.ward", "floor_x_insured.team"):
         copy = pl.read_csv(teams.folder / "data" / f"{name}.csv", infer_schema=False)
         assert copy.equals(table(teams, name).cast(pl.String))
 
 
-def test_intervals_use_all_measurements(version: Version) -> None:
+def test_intervals_use_all_measurements(version: Version):
     """Shorter than those of each draw alone, at every level of every table."""
     draws = {each["key"]: each for each in load(version.folder / "record.json")["replay"]["draws"]}
     for each in version.words["unprotected.quantities"], draws:
@@ -179,7 +177,6 @@ def children_moved(folder: Path) -> None:
 
 
 def somebody_there(folder: Path) -> None:
-    """A row is put on the floor that a wing lacks."""
     rows = pl.read_parquet(folder / "data/floor.wing.parquet").with_columns(pl.col(pl.Categorical).cast(pl.String))
     at = rows.with_row_index().filter((pl.col("floor") == "1") & (pl.col("ward") == "north")).get_column("index")[0]
     set_cell(folder / "data/floor.wing.parquet", "count", int(at), 1)
@@ -211,7 +208,7 @@ OF = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str) -> None:
+def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, name: str):
     """What was changed and signed again."""
     made = OF.get(name, with_margins)()
     FORGERIES[name].check_found(worlds.published(made, here=True).copy(tmp_path / "v"))
@@ -300,7 +297,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_before_a_charge(tmp_path: Path, name: str) -> None:
+def test_what_does_not_fit_is_refused_before_a_charge(tmp_path: Path, name: str):
     """Invariants need a public total and replace_one, and contradict neither each other nor a structural zero."""
     changed, found = REFUSED[name]
     scenario: SpineScenario = replace(with_totals(), **changed)
@@ -309,7 +306,7 @@ def test_what_does_not_fit_is_refused_before_a_charge(tmp_path: Path, name: str)
     assert not (tmp_path / "ledger.sqlite").exists()
 
 
-def test_a_plan_pins_the_places(tmp_path: Path) -> None:
+def test_a_plan_pins_the_places(tmp_path: Path):
     """The digest of the tree stands in the planned spec, and another tree is another spec."""
     without_totals().prepared_of(tmp_path, object)
     one = read_request(tmp_path / "spec.yaml").spec

@@ -1,7 +1,5 @@
 """Versions by keys that nobody declared, selected alone or with their counts: nothing else is published."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +56,7 @@ def table(version: Version, name: str) -> pl.DataFrame:
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [pure, gaussian, counted, counted_units])
-def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]) -> None:
+def test_a_version_verifies_by_all_rules(worlds: Worlds, scenario: Callable[[], KeyScenario]):
     """Laplace and Gaussian noise, pure and Rényi accounts, rows and units of three, another column beside.
 
     Keys that are selected, and keys that one draw selects and counts.
@@ -75,7 +73,7 @@ def exact_counts() -> dict[str | None, int]:
     return {**exact, "(others)": len(notes) - sum(exact.values())}
 
 
-def test_common_keys_are_published_and_all_others_have_one_cell(version: Version) -> None:
+def test_common_keys_are_published_and_all_others_have_one_cell(version: Version):
     """stat: texts of 400 stays are selected, of one stay not, each with a false alarm below 1e-6.
 
     Counts have noise of scale 1: none is 40 off but with a probability below 1e-15.
@@ -90,7 +88,7 @@ def test_common_keys_are_published_and_all_others_have_one_cell(version: Version
     assert mean == pytest.approx(float(broken_arms.fill_nan(0).clip(0, 900).mean()), abs=25)  # type: ignore[arg-type]
 
 
-def test_counts_are_near_the_rows_and_intervals_hold_them(counts: Version) -> None:
+def test_counts_are_near_the_rows_and_intervals_hold_them(counts: Version):
     """stat: epsilon is 4 for the draw; noise on keys passes 10 with a probability below 1e-15, on the rest below
 
     (scale 4) 200 of e^-50. The ends of intervals are 2.5 % quantiles; of 5 keys at most one misses but with 2 %,
@@ -104,7 +102,7 @@ def test_counts_are_near_the_rows_and_intervals_hold_them(counts: Version) -> No
         assert row["count_low"] <= row["count"] <= row["count_high"]
 
 
-def test_every_key_has_all_cells_of_a_declared_column(units: Version) -> None:
+def test_every_key_has_all_cells_of_a_declared_column(units: Version):
     published = table(units, "insured_x_note")
     assert len(published) == 3 * 7
     assert published["note"].to_list()[:7] == [*SELECTED, "(others)", "(null)"]
@@ -112,7 +110,7 @@ def test_every_key_has_all_cells_of_a_declared_column(units: Version) -> None:
     assert drawn["event"]["groups"] == 3
 
 
-def test_a_text_that_was_not_selected_is_in_no_published_file(version: Version, counts: Version) -> None:
+def test_a_text_that_was_not_selected_is_in_no_published_file(version: Version, counts: Version):
     """Nor are those that could be no keys, but for the label of all others."""
     for path in (*version.folder.rglob("*"), *counts.folder.rglob("*")):
         if path.is_file():
@@ -122,7 +120,7 @@ def test_a_text_that_was_not_selected_is_in_no_published_file(version: Version, 
             assert "\u202e".encode() not in data
 
 
-def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version) -> None:
+def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version):
     events = load(version.folder / "record.json")["replay"]["draws"][0]["event"]
     assert events["kind"] == "key_selection"
     [charge] = [
@@ -143,7 +141,7 @@ def test_the_charge_states_both_sums_and_the_record_tells_them(version: Version)
 
 
 @pytest.mark.usefixtures("every_row_kept")
-def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path) -> None:
+def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path):
     """By its id, without the spaces around it; the codes of selected keys are those of the rows.
 
     Keys come sorted, however many threads group them, so that a seed gives each the same noise again.
@@ -178,7 +176,7 @@ def test_a_unit_of_several_rows_counts_once_in_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> None:
+def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds):
     """Of twelve rows: all of them are with the others. stat: false alarm below 1e-4 x 12."""
     made = worlds.published(replace(pure(), rows=12, epsilon="1", release="few"))
     assert table(made, "note")["note"].to_list() == ["(others)", "(null)"]
@@ -186,7 +184,7 @@ def test_no_key_may_be_selected_and_a_version_still_verifies(worlds: Worlds) -> 
 
 
 @pytest.mark.long
-def test_a_unit_has_fewer_keys_than_rows_where_the_spec_says_so(worlds: Worlds) -> None:
+def test_a_unit_has_fewer_keys_than_rows_where_the_spec_says_so(worlds: Worlds):
     """One key of a unit of three rows: the selection has all of its part for it, and people move three cells."""
     made = worlds.published(few_groups())
     made.assert_verifies(deep=True)
@@ -242,7 +240,7 @@ REFUSED: dict[str, tuple[KeyScenario, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_spec_that_does_not_fit_is_refused_before_anything_is_charged(tmp_path: Path, name: str) -> None:
+def test_a_spec_that_does_not_fit_is_refused_before_anything_is_charged(tmp_path: Path, name: str):
     """With the place in its file."""
     scenario, field = REFUSED[name]
     with pytest.raises(SpecRefused) as refused:
@@ -262,12 +260,12 @@ def test_a_spec_that_does_not_fit_is_refused_before_anything_is_charged(tmp_path
 )
 def test_an_account_without_room_for_the_selection_refuses(
     tmp_path: Path, calculus: PureCalculus, cap: tuple[int, int], error: type[Exception]
-) -> None:
+):
     with pytest.raises(error, match="selection"):
         replace(pure(), calculus=calculus, cap=cap).run(tmp_path)
 
 
-def test_a_plan_splits_epsilon_and_delta(tmp_path: Path) -> None:
+def test_a_plan_splits_epsilon_and_delta(tmp_path: Path):
     """A selection has the part of a draw of its table; beside Gaussian noise half of delta, beside Laplace all."""
     for scenario, part in ((pure(), 1), (gaussian(), 2)):
         _, _, plan = scenario.planned(tmp_path / scenario.release)
@@ -280,7 +278,7 @@ def test_a_plan_splits_epsilon_and_delta(tmp_path: Path) -> None:
         assert selection.share == (plan.of_table(selection.table)[0].share)
 
 
-def test_a_version_without_a_selection_reads_as_it_always_did(tmp_path: Path) -> None:
+def test_a_version_without_a_selection_reads_as_it_always_did(tmp_path: Path):
     """No new field in product, spec digest or plan of tables whose keys are declared, none of how keys are drawn."""
     scenario = replace(pure(), product="{kind: statistics, tables: [{by: [ward], of: [count]}]}", delta="0")
     spec, contract, plan = scenario.planned(tmp_path)
@@ -296,7 +294,7 @@ def test_a_version_without_a_selection_reads_as_it_always_did(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["unit_of_row", "unit", "text"])
-def test_a_declared_column_is_never_taken_for_the_units(tmp_path: Path, name: str) -> None:
+def test_a_declared_column_is_never_taken_for_the_units(tmp_path: Path, name: str):
     """Whatever columns are called, it is units that are counted in a key, and never codes of a column."""
     scenario = gaussian()
     contract, _, taken = scenario.snapshot(tmp_path)
@@ -310,7 +308,7 @@ def test_a_declared_column_is_never_taken_for_the_units(tmp_path: Path, name: st
     )
 
 
-def test_a_selection_whose_chances_cannot_be_computed_is_refused_before_the_charge(tmp_path: Path) -> None:
+def test_a_selection_whose_chances_cannot_be_computed_is_refused_before_the_charge(tmp_path: Path):
     with pytest.raises(SpecRefused) as refused:
         replace(pure(), epsilon="0.000003", delta="1e-12").run(tmp_path)
     [finding] = refused.value.findings
@@ -321,7 +319,7 @@ def test_a_selection_whose_chances_cannot_be_computed_is_refused_before_the_char
 # --- keys that one draw selects and counts -----------------------------------------------------------------------
 
 
-def test_one_draw_gives_keys_and_counts_with_all_of_their_table_s_share(tmp_path: Path) -> None:
+def test_one_draw_gives_keys_and_counts_with_all_of_their_table_s_share(tmp_path: Path):
     """Of the counts alone there is no second draw; rows of a unit, not keys, are what the event is for."""
     for scenario, tables in ((counted(), 2), (counted_units(), 1)):
         _, contract, plan = scenario.planned(tmp_path / scenario.release)
@@ -334,7 +332,7 @@ def test_one_draw_gives_keys_and_counts_with_all_of_their_table_s_share(tmp_path
         assert plan.epsilon <= 8 * 10**12
 
 
-def test_counts_of_which_more_is_made_are_drawn_apart(tmp_path: Path) -> None:
+def test_counts_of_which_more_is_made_are_drawn_apart(tmp_path: Path):
     """With a refinement or a minimum frequency all counts need one noise: selection and counts are two draws then."""
     more = ["refine: {method: simplex}", "minimum_frequency: {k: 10, t: 12}"]
     for number, words in enumerate(more):
@@ -344,12 +342,12 @@ def test_counts_of_which_more_is_made_are_drawn_apart(tmp_path: Path) -> None:
         assert len(plan.of_table("note")) == 1
 
 
-def test_other_statistics_of_which_counts_come_keep_their_draw(tmp_path: Path) -> None:
+def test_other_statistics_of_which_counts_come_keep_their_draw(tmp_path: Path):
     _, _, plan = pure().planned(tmp_path)
     assert [each.counted_rows for each in plan.selections] == [None]
 
 
-def test_page_record_and_plan_say_what_the_draw_is(counts: Version) -> None:
+def test_page_record_and_plan_say_what_the_draw_is(counts: Version):
     record = load(counts.folder / "record.json")
     [draw] = [each for each in record["replay"]["draws"] if each["kind"] == "key_counts"]
     assert draw["event"]["kind"] == "key_selection"

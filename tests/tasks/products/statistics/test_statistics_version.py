@@ -1,7 +1,5 @@
 """Versions of statistics: what is published follows from what was drawn, and verifies, whatever the tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -52,7 +50,7 @@ def draw(version: Version, key: str) -> Json:
 
 
 @pytest.mark.parametrize("name", ["version", "units"])
-def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str) -> None:
+def test_a_version_verifies_by_all_rules(request: pytest.FixtureRequest, name: str):
     """Laplace and Gaussian noise, rows and units of three, both relations; deep has nothing more to estimate."""
     made: Version = request.getfixturevalue(name)
     for deep in (False, True):
@@ -80,11 +78,11 @@ OTHERS: dict[str, StatisticsScenario] = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_other_tables_verify(tmp_path: Path, what: str) -> None:
+def test_other_tables_verify(tmp_path: Path, what: str):
     publish_version(OTHERS[what], tmp_path).assert_verifies()
 
 
-def test_shares_are_by_weight_and_draws_of_a_table_share_alike(version: Version, tmp_path: Path) -> None:
+def test_shares_are_by_weight_and_draws_of_a_table_share_alike(version: Version, tmp_path: Path):
     """Losses of the draws: 2 of 5 for the first table; the third has two columns, a tenth each."""
     losses = {
         each["key"]: Fraction(each["event"]["inverse_scale"]) * sum(each["event"]["moves"])
@@ -100,7 +98,7 @@ def test_shares_are_by_weight_and_draws_of_a_table_share_alike(version: Version,
 
 
 @pytest.mark.parametrize(("name", "key"), [("ward", "ward/age"), ("bills", "bills/bill")])
-def test_counts_sums_and_means_follow_from_one_draw(version: Version, name: str, key: str) -> None:
+def test_counts_sums_and_means_follow_from_one_draw(version: Version, name: str, key: str):
     """By exact fractions from the noisy file: a second derivation of every estimate that nothing cuts."""
     drawn, published = draw(version, f"table:{key}"), table(version, name)
     low, high, step = (Decimal(drawn["addends"][end]) for end in ("low", "high", "step"))
@@ -131,7 +129,7 @@ def test_counts_sums_and_means_follow_from_one_draw(version: Version, name: str,
     assert checked >= len(published) * 3 // 4
 
 
-def test_published_numbers_lie_about_the_true_ones(version: Version) -> None:
+def test_published_numbers_lie_about_the_true_ones(version: Version):
     """Within ten half widths of 95 %: beyond that Laplace noise is in fewer than 1e-12 of releases."""
     rows = (
         pure()
@@ -149,7 +147,7 @@ def test_published_numbers_lie_about_the_true_ones(version: Version) -> None:
         assert abs(row["mean_age"] - exact["mean"]) <= 10 * (row["mean_age_high"] - row["mean_age_low"])
 
 
-def test_a_cell_that_can_hold_nobody_says_so(version: Version) -> None:
+def test_a_cell_that_can_hold_nobody_says_so(version: Version):
     """Counts and sums 0, no mean, near zero, whatever was drawn for it."""
     [row] = table(version, "bills").filter(CHILDREN_OF_75).iter_rows(named=True)
     zeros = [f"{name}{end}" for name in ("count", "sum_bill_clipped") for end in ("", "_low", "_high")]
@@ -162,7 +160,7 @@ def test_a_cell_that_can_hold_nobody_says_so(version: Version) -> None:
     assert measured["structural_zero"].sum() == 2
 
 
-def test_missing_values_are_counted_apart_or_as_the_contract_maps_them(version: Version) -> None:
+def test_missing_values_are_counted_apart_or_as_the_contract_maps_them(version: Version):
     """Ages have a cell for missing ones, bills are mapped: three numbers a cell, and two."""
     ages, bills = draw(version, "table:all/age"), draw(version, "table:all/bill")
     assert (ages["shape"], bills["shape"]) == ([3], [2])
@@ -173,7 +171,7 @@ def test_missing_values_are_counted_apart_or_as_the_contract_maps_them(version: 
     assert bills["noisy"][0].sum() / 9000 == pytest.approx(len(rows), abs=400)
 
 
-def test_counts_alone_are_a_marginal_in_the_order_of_the_table(version: Version) -> None:
+def test_counts_alone_are_a_marginal_in_the_order_of_the_table(version: Version):
     drawn, published = draw(version, "table:how many"), table(version, "how many")
     assert (drawn["kind"], drawn["clique"]) == ("marginal", ["insured", "floor"])
     noisy, width = drawn["noisy"].reshape(-1), half_width(event_from_json(drawn["event"]), 0.95)  # type: ignore[arg-type]
@@ -182,7 +180,7 @@ def test_counts_alone_are_a_marginal_in_the_order_of_the_table(version: Version)
     np.testing.assert_array_equal(published["near_zero"], noisy <= width)
 
 
-def test_csv_and_parts_hold_what_parquet_holds(version: Version, units: Version) -> None:
+def test_csv_and_parts_hold_what_parquet_holds(version: Version, units: Version):
     for name in ("ward", "bills", "all", "how many"):
         whole = table(version, name)
         written = pl.read_csv(version.folder / "data" / f"{name}.csv", schema_overrides=whole.schema)
@@ -194,7 +192,7 @@ def test_csv_and_parts_hold_what_parquet_holds(version: Version, units: Version)
     assert not [name for name in units.files if name.endswith(".csv")]
 
 
-def test_units_of_three_rows_under_replace_one_move_six_widths(units: Version) -> None:
+def test_units_of_three_rows_under_replace_one_move_six_widths(units: Version):
     for each in load(units.folder / "record.json")["replay"]["draws"]:
         width = 1
         if each["kind"] == "cell_sums":
@@ -203,7 +201,7 @@ def test_units_of_three_rows_under_replace_one_move_six_widths(units: Version) -
         assert each["event"]["moves"] == [3 * width, 3 * width]
 
 
-def test_the_record_tells_clip_step_and_what_intervals_say(version: Version) -> None:
+def test_the_record_tells_clip_step_and_what_intervals_say(version: Version):
     words = version.words
     told = {each["table"]: each for each in words["product.tables"]}
     assert told["bills"]["lattices"] == [{"column": "bill", "clip": "[0, 500]", "steps_of": "2.5"}]
@@ -222,7 +220,7 @@ def test_the_record_tells_clip_step_and_what_intervals_say(version: Version) -> 
 @pytest.mark.parametrize(("changed", "draws"), [({"epsilon": "1e-12"}, 5), ({"epsilon": "1e-11"}, 5)])
 def test_an_epsilon_too_small_for_the_draws_is_refused_with_what_to_do(
     tmp_path: Path, changed: dict[str, str], draws: int
-) -> None:
+):
     """Before any data are touched; the steps count as well, since noise is calibrated to them."""
     with pytest.raises(SpecRefused) as refused:
         replace(pure(), **changed).run(tmp_path)  # type: ignore[arg-type]
@@ -233,7 +231,7 @@ def test_an_epsilon_too_small_for_the_draws_is_refused_with_what_to_do(
     assert not (tmp_path / "ledger.sqlite").exists()
 
 
-def test_a_plan_is_a_function_of_spec_and_contract(tmp_path: Path) -> None:
+def test_a_plan_is_a_function_of_spec_and_contract(tmp_path: Path):
     """No file of rows is there; its ε is at most the spec's, and needs grow with the cells."""
     spec, contract, plan, ledger = pure().prepared_of(tmp_path, object)
     ledger.close()

@@ -1,7 +1,5 @@
 """Values inside bins, bins that were joined, and places of bins: what is published, and what no forger can change."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -46,7 +44,7 @@ def published(worlds: Worlds) -> Version:
     return worlds.published(looked_into())
 
 
-def test_counts_inside_bins_are_published_and_rows_follow_them(published: Version) -> None:
+def test_counts_inside_bins_are_published_and_rows_follow_them(published: Version):
     """Half of the made-up rows of each bin are where it begins: so are nearly half of the synthetic ones."""
     draws = load(published.folder / "record.json")["replay"]["draws"]
     assert [draw["addends"]["column"] for draw in draws if draw["kind"] == "cell_sums"] == [
@@ -66,14 +64,14 @@ def test_counts_inside_bins_are_published_and_rows_follow_them(published: Versio
     assert (both["arrived"] <= both["left"]).all(), "the contract's order holds for the days"
 
 
-def test_what_is_said_of_decoding_and_bias_names_the_columns(published: Version) -> None:
+def test_what_is_said_of_decoding_and_bias_names_the_columns(published: Version):
     page = (published.folder / "record.html").read_text()
     assert "a whole number from its bin, drawn by released noisy counts inside the bin" in page
     assert "Inside the bins of age, arrived, left, bill values lie as noisy counts say" in page
     assert "a day from its period, drawn by released noisy counts inside the period" in page
 
 
-def test_further_rows_follow_them_too(published: Version, tmp_path: Path) -> None:
+def test_further_rows_follow_them_too(published: Version, tmp_path: Path):
     to = tmp_path / "more.parquet"
     sample(published.folder, rows=400, where={"age": ["0 to 24"]}, seed=PostProcessingSeed(5), to=to)
     assert 0.3 < (pl.read_parquet(to)["age"] == 0).mean() < 0.7  # type: ignore[operator]
@@ -102,19 +100,19 @@ def shift(folder: Path) -> None:
     resample(folder)
 
 
-def test_weights_that_do_not_come_of_the_counts_are_found_by_deep(version: Version) -> None:
+def test_weights_that_do_not_come_of_the_counts_are_found_by_deep(version: Version):
     """The rows of bent weights replay; that the weights are no estimate of what was published, `--deep` sees."""
     bend(version.folder)
     assert_caught_by_deep(forge(version), "inside age")
 
 
-def test_leaves_that_were_not_counted_are_found_at_once(version: Version) -> None:
+def test_leaves_that_were_not_counted_are_found_at_once(version: Version):
     shift(version.folder)
     assert_caught(forge(version), {9}, field="inside age")
 
 
 @pytest.mark.long
-def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path) -> None:
+def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path):
     """A run under replace_one with a pure account; all rules hold."""
     privacy = (
         "{unit: {kind: row, scope: block}, adjacency: replace_one, ZEROS, "
@@ -133,7 +131,7 @@ def test_a_pure_charge_one_column_and_laplace_noise(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_uniform_is_written_and_changes_nothing(worlds: Worlds, tmp_path: Path) -> None:
+def test_uniform_is_written_and_changes_nothing(worlds: Worlds, tmp_path: Path):
     scenario: SyntheticScenario = replace(
         looked_into(),
         product="{kind: synthetic, generator: independent, columns: [age, ward], inside_bins: uniform}",
@@ -156,7 +154,7 @@ def marginals(record: Json) -> list[Json]:
 
 
 @pytest.mark.long
-def test_joined_bins_are_published_and_all_rules_hold(joined_version: Version) -> None:
+def test_joined_bins_are_published_and_all_rules_hold(joined_version: Version):
     record = load(joined_version.folder / "record.json")
     sums = [draw for draw in record["replay"]["draws"] if draw["kind"] == "cell_sums"]
     numbered = range(1, 5)
@@ -172,7 +170,7 @@ def test_joined_bins_are_published_and_all_rules_hold(joined_version: Version) -
     assert not ((rows["age"] >= 98) & (rows["ward"] == "children")).any()
 
 
-def test_the_files_have_the_labels_of_joined_bins(joined_version: Version) -> None:
+def test_the_files_have_the_labels_of_joined_bins(joined_version: Version):
     draw = next(draw for draw in marginals(load(joined_version.folder / "record.json")) if draw["clique"] == ["age"])
     labels = pl.read_parquet(joined_version.folder / draw["measurements"])["age"].cast(pl.String).to_list()
     assert len(labels) == draw["shape"][0] == len(draw["bins"]["age"]) + 1
@@ -186,7 +184,7 @@ def test_the_files_have_the_labels_of_joined_bins(joined_version: Version) -> No
     assert labels[-1] == "(null)"
 
 
-def test_further_rows_may_be_asked_for_by_a_declared_bin(joined_version: Version, tmp_path: Path) -> None:
+def test_further_rows_may_be_asked_for_by_a_declared_bin(joined_version: Version, tmp_path: Path):
     """Of a bin that has published rows: noise may leave a bin without any."""
     to = tmp_path / "more.parquet"
     ages = pl.read_parquet(joined_version.folder / "data" / "joined.parquet")["age"].drop_nulls()
@@ -195,7 +193,7 @@ def test_further_rows_may_be_asked_for_by_a_declared_bin(joined_version: Version
     assert set(pl.read_parquet(to)["age"]) <= {low, low + 1}
 
 
-def test_no_interval_comes_of_marginals_over_joined_bins(joined_version: Version) -> None:
+def test_no_interval_comes_of_marginals_over_joined_bins(joined_version: Version):
     with pytest.raises(SpecRefused, match="a version whose bins were joined"):
         NoisyVersion(joined_version.folder)
 
@@ -214,7 +212,7 @@ def bend_joined(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(joined_version: Version, tmp_path: Path) -> None:
+def test_parts_that_do_not_come_of_the_counts_are_found_by_deep(joined_version: Version, tmp_path: Path):
     """The rows of bent parts replay; that they are no estimate of what was published, `--deep` sees."""
     version = joined_version.copy(tmp_path / "v")
     bend_joined(version.folder)
@@ -244,7 +242,7 @@ def one_moved(bins: Json) -> None:
 )
 def test_bins_that_are_none_or_that_were_not_measured_are_found_at_once(
     joined_version: Version, tmp_path: Path, change: Change, says: str
-) -> None:
+):
     """The resolution's digest no longer fits the stated bins: no `--deep` is needed."""
     report = forge(joined_version.copy(tmp_path / "v"), record=of_ages(change)).verify()
     assert broken(report)
@@ -260,7 +258,7 @@ def usual() -> SyntheticScenario:
 @pytest.mark.parametrize("stated", [True, False])
 def test_the_usual_share_of_joined_bins_is_stated_and_outlasts_a_change(
     worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: bool
-) -> None:
+):
     """The spec stays as it was written, and so does its digest; an older record states no share."""
     version = as_forged(worlds.published(usual(), here=True).copy(tmp_path / "v"))
     inside = {"method": "measured", "share": "0.2", "columns": "all"}
@@ -288,7 +286,7 @@ def by_places(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_by_bins_says_so_verifies_and_is_fitted_again(by_places: Version) -> None:
+def test_a_version_by_bins_says_so_verifies_and_is_fitted_again(by_places: Version):
     assert load(by_places.folder / "record.json")["replay"]["product"]["options"]["numbers"] == "bins"
     by_places.assert_verifies(deep=True)
 
@@ -296,7 +294,7 @@ def test_a_version_by_bins_says_so_verifies_and_is_fitted_again(by_places: Versi
 @pytest.mark.parametrize("numbers", ["scaled", "auto"])
 def test_another_way_to_enter_is_the_publishers_word_until_the_fit_is_made_again(
     by_places: Version, tmp_path: Path, numbers: str
-) -> None:
+):
     """Both have the same plan and the same sums; what stands for a bin in the model is another number."""
     version = as_forged(by_places.copy(tmp_path / "v"))
 

@@ -1,7 +1,5 @@
 """Versions with copies: what is published of them, what is replayed, and what no forger can change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -37,7 +35,7 @@ def published(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(published: Version) -> None:
+def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(published: Version):
     """The rows and three copies; every one is sampled again, and every model fitted again."""
     replay = load(published.folder / "record.json")["replay"]
     assert [copy["data"] for copy in replay["copies"]] == [f"data/copied.{n}.parquet" for n in (1, 2, 3)]
@@ -49,7 +47,7 @@ def test_each_copy_is_a_file_with_a_derived_seed_and_all_of_it_is_checked(publis
     published.assert_verifies(deep=True)
 
 
-def test_the_record_says_how_copies_are_made_and_what_they_are_for(published: Version) -> None:
+def test_the_record_says_how_copies_are_made_and_what_they_are_for(published: Version):
     """In the record, by its schema; the plan has a line that costs nothing."""
     record = load(published.folder / "record.json")
     assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record)) == []
@@ -57,7 +55,7 @@ def test_the_record_says_how_copies_are_made_and_what_they_are_for(published: Ve
     assert any("with each copy" in use for use in published.words["product.uses"])
 
 
-def test_plan_and_version_show_copies(published: Version, tmp_path: Path) -> None:
+def test_plan_and_version_show_copies(published: Version, tmp_path: Path):
     spec, _, plan, ledger = scenario().prepared(tmp_path)
     ledger.close()
     view = SyntheticProductView()
@@ -89,20 +87,18 @@ def bend(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [swap, bend])
-def test_copies_that_are_not_what_the_record_derives_are_found(
-    spoil: Callable[[Path], None], version: Version
-) -> None:
+def test_copies_that_are_not_what_the_record_derives_are_found(spoil: Callable[[Path], None], version: Version):
     """Rows of another copy, rows of another model, a seed that was chosen."""
     spoil(version.folder)
     assert broken(forge(version).verify()) & {5, 6, 9}
 
 
-def test_a_seed_of_a_copy_that_was_chosen_is_found(version: Version) -> None:
+def test_a_seed_of_a_copy_that_was_chosen_is_found(version: Version):
     chosen = replay(lambda r: r["copies"][0].update(seed="0" * 32))
     assert broken(forge(version, record=chosen).verify()) & {5, 6, 9}
 
 
-def test_a_model_of_a_copy_that_no_noise_gives_is_found_by_deep(version: Version) -> None:
+def test_a_model_of_a_copy_that_no_noise_gives_is_found_by_deep(version: Version):
     bend(version.folder)
     assert any("copy 2" in finding.field for finding in forge(version).verify(deep=True).findings)
 
@@ -119,7 +115,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("keys", REFUSED)
-def test_what_does_not_go_with_copies_names_its_line_and_charges_nothing(keys: str, tmp_path: Path) -> None:
+def test_what_does_not_go_with_copies_names_its_line_and_charges_nothing(keys: str, tmp_path: Path):
     field, found, allowed = REFUSED[keys]
     asked = replace(scenario(), product=f"{{kind: synthetic, generator: mst, {keys}}}")
     with pytest.raises(SpecRefused) as refused:
@@ -133,7 +129,7 @@ def test_what_does_not_go_with_copies_names_its_line_and_charges_nothing(keys: s
 
 
 @pytest.mark.parametrize("generator", ["latent_factors", "gaussian_copula"])
-def test_a_generator_whose_model_cannot_be_drawn_again_is_refused_by_name(generator: str, tmp_path: Path) -> None:
+def test_a_generator_whose_model_cannot_be_drawn_again_is_refused_by_name(generator: str, tmp_path: Path):
     with pytest.raises(SpecRefused) as refused:
         scenario(f"generator: {generator}").prepared(tmp_path)
     (finding,) = refused.value.findings

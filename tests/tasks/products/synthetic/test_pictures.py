@@ -1,7 +1,5 @@
 """Columns of pictures: read by their contract, refused where they mean nothing, released and verified."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,7 +74,7 @@ def codes_of(table: PrivateTable, contract: Contract) -> np.ndarray:
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_pictures_arrive_as_they_were_delivered(tmp_path: Path, fixed: bool) -> None:
+def test_pictures_arrive_as_they_were_delivered(tmp_path: Path, fixed: bool):
     """Lists of fixed size and others; the snapshot keeps arrays of small numbers, and takes itself up again."""
     contract, (levels, which) = contract_at(tmp_path), drawn(300)
     table = taken_in(as_table(levels, which, fixed=fixed), contract, tmp_path)
@@ -88,7 +86,7 @@ def test_pictures_arrive_as_they_were_delivered(tmp_path: Path, fixed: bool) -> 
     assert again.keyed_hash == table.keyed_hash
 
 
-def test_a_picture_that_does_not_fit_is_read_by_the_null_policy_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_picture_that_does_not_fit_is_read_by_the_null_policy_and_stops_nothing(tmp_path: Path):
     """Law 3: another size, none at all, levels outside, levels that are missing or no whole numbers."""
     contract = contract_at(tmp_path)
     whole = [float(place % 16) for place in range(PLACES)]
@@ -104,7 +102,7 @@ def test_a_picture_that_does_not_fit_is_read_by_the_null_policy_and_stops_nothin
     assert outcomes["domain:shape"] is True
 
 
-def test_whole_pictures_hold_every_check_and_a_level_outside_breaks_the_domain_alone(tmp_path: Path) -> None:
+def test_whole_pictures_hold_every_check_and_a_level_outside_breaks_the_domain_alone(tmp_path: Path):
     contract, (levels, which) = contract_at(tmp_path), drawn(50)
     made = taken_in(as_table(levels, which), contract, tmp_path)
     assert all(each.passed for each in validate(made, contract, folder=tmp_path / "run"))
@@ -114,7 +112,7 @@ def test_whole_pictures_hold_every_check_and_a_level_outside_breaks_the_domain_a
     assert [name for name, passed in outcomes.items() if not passed] == ["domain:picture"]
 
 
-def test_a_gate_on_the_size_stops_the_release_without_a_value(tmp_path: Path) -> None:
+def test_a_gate_on_the_size_stops_the_release_without_a_value(tmp_path: Path):
     """Whoever wants varying sizes to stop a release declares that gate; the message names column and policy."""
     contract = contract_at(tmp_path, gates="['type:picture']")
     rows = [[1] * PLACES, [7] * 3]
@@ -138,9 +136,7 @@ def test_a_gate_on_the_size_stops_the_release_without_a_value(tmp_path: Path) ->
         (pa.FixedSizeListArray.from_arrays(pa.array(range(12)), 6), "lists of 6 numbers"),
     ],
 )
-def test_a_column_that_holds_no_such_lists_is_refused_by_its_type(
-    tmp_path: Path, values: pa.Array, found: str
-) -> None:
+def test_a_column_that_holds_no_such_lists_is_refused_by_its_type(tmp_path: Path, values: pa.Array, found: str):
     contract = contract_at(tmp_path)
     with pytest.raises(GateBroken, match=found) as refused:
         taken_in(pa.table({"picture": values, "shape": ["bar", "box"]}), contract, tmp_path)
@@ -150,9 +146,7 @@ def test_a_column_that_holds_no_such_lists_is_refused_by_its_type(
 
 
 @pytest.mark.parametrize("values", [pa.nulls(2), pa.array([float("nan"), None]), pa.array([3, 4])], ids=str)
-def test_what_a_column_is_stored_as_where_nobody_has_a_picture_is_not_refused(
-    tmp_path: Path, values: pa.Array
-) -> None:
+def test_what_a_column_is_stored_as_where_nobody_has_a_picture_is_not_refused(tmp_path: Path, values: pa.Array):
     """Whether anybody has one may be a matter of one person; a number is one more picture that does not fit."""
     contract = contract_at(tmp_path)
     table = taken_in(pa.table({"picture": values, "shape": ["bar", "box"]}), contract, tmp_path)
@@ -160,14 +154,14 @@ def test_what_a_column_is_stored_as_where_nobody_has_a_picture_is_not_refused(
     assert (codes_of(table, contract) == codes_of(missing, contract)).all()
 
 
-def test_a_select_may_project_and_rename(tmp_path: Path) -> None:
+def test_a_select_may_project_and_rename(tmp_path: Path):
     contract, (levels, which) = contract_at(tmp_path), drawn(20)
     table = as_table(levels, which).rename_columns(["scan", "shape"])
     made = taken_in(table, contract, tmp_path, "SELECT scan AS picture, shape FROM source WHERE shape <> 'dot'")
     assert (codes_of(made, contract) == levels[which != 2]).all()
 
 
-def test_a_layout_has_an_entry_a_place(tmp_path: Path) -> None:
+def test_a_layout_has_an_entry_a_place(tmp_path: Path):
     layout = row_layout(contract_at(tmp_path))
     column = layout.column("picture")
     assert (column.kind, column.length, layout.width, layout.code_width) == ("array", PLACES, PLACES + 3, PLACES + 1)
@@ -186,13 +180,13 @@ def refusals(folder: Path, product: str, formats: str = "[parquet]", charge: str
 
 
 @pytest.mark.parametrize("generator", ["aim", "mst", "privbayes", "independent"])
-def test_generators_that_measure_marginals_refuse_pictures_in_the_plan(tmp_path: Path, generator: str) -> None:
+def test_generators_that_measure_marginals_refuse_pictures_in_the_plan(tmp_path: Path, generator: str):
     said = refusals(tmp_path, f"{{kind: synthetic, generator: {generator}}}")
     assert f"'picture' holds pictures, which '{generator}' cannot make" in said
     assert "class_pictures" in said
 
 
-def test_tables_and_csv_refuse_pictures(tmp_path: Path) -> None:
+def test_tables_and_csv_refuse_pictures(tmp_path: Path):
     tables = "{kind: tables, mechanism: laplace, tables: [[shape], [shape, picture]]}"
     said = refusals(tmp_path, tables)
     assert "product.tables[1].columns[1]" in said
@@ -207,11 +201,11 @@ def published(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_of_pictures_verifies(published: Version) -> None:
+def test_a_version_of_pictures_verifies(published: Version):
     published.assert_verifies(deep=True)
 
 
-def test_the_pictures_are_lists_of_fixed_size_that_look_like_their_labels(published: Version) -> None:
+def test_the_pictures_are_lists_of_fixed_size_that_look_like_their_labels(published: Version):
     """Each label's mean picture is nearest to the form that rows of that label were drawn from."""
     table = pq.read_table(published.folder / DATA)
     assert str(table.schema.field("picture").type) == f"fixed_size_list<element: uint8>[{PLACES}]"
@@ -229,7 +223,7 @@ def test_the_pictures_are_lists_of_fixed_size_that_look_like_their_labels(publis
     assert (field["dataType"], field["isArray"], field["arrayShape"]) == ("sc:Integer", True, str(PLACES))
 
 
-def test_the_page_shows_a_contact_sheet_of_published_pictures(published: Version) -> None:
+def test_the_page_shows_a_contact_sheet_of_published_pictures(published: Version):
     """A row a label, from the first rows of the data, on white; the highest level is nearly white."""
     page = (published.folder / "record.html").read_text()
     (source,) = re.findall(r'<img src="(data:image/png;base64,[^"]+)"', page)
@@ -259,11 +253,11 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_is_found_by_the_rule_it_breaks(version: Version, name: str) -> None:
+def test_a_forgery_is_found_by_the_rule_it_breaks(version: Version, name: str):
     FORGERIES[name].check_found(version, alone=FORGERIES[name].rules == {9})
 
 
-def test_further_pictures_come_from_the_model_as_parquet_alone(published: Version, tmp_path: Path) -> None:
+def test_further_pictures_come_from_the_model_as_parquet_alone(published: Version, tmp_path: Path):
     seed, to = PostProcessingSeed(5), tmp_path / "more.parquet"
     sample(published.folder, rows=40, where={"shape": ["bar"]}, seed=seed, to=to)
     assert set(pq.read_table(to).column("shape").to_pylist()) == {"bar"}
@@ -283,14 +277,14 @@ def deformed(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_of_deformed_pictures_verifies_and_is_fitted_again(deformed: Version) -> None:
+def test_a_version_of_deformed_pictures_verifies_and_is_fitted_again(deformed: Version):
     stated = load(deformed.folder / MODEL)
     assert stated["kind"] == "deformed_decoder"
     assert stated["values"]["deformations"]["picture"]["height"] == 5
     deformed.assert_verifies(deep=True)
 
 
-def test_other_deformations_than_the_spec_says_are_found_out(deformed: Version, tmp_path: Path) -> None:
+def test_other_deformations_than_the_spec_says_are_found_out(deformed: Version, tmp_path: Path):
     """9: the rows do not follow from the model; 11: the model does not follow from the sums."""
     version, at = deformed.copy(tmp_path / "v"), ("values", "deformations", "picture")
     edit(version.folder / MODEL, lambda m: m[at[0]][at[1]][at[2]].update(turn=m[at[0]][at[1]][at[2]]["turn"] + 1000))
@@ -305,7 +299,7 @@ def assert_other_options_are_found(version: Version, **options: object) -> None:
 
 
 @pytest.mark.long
-def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, tmp_path: Path) -> None:
+def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, tmp_path: Path):
     """Five draws, each round's groups named by a digest of the mixture before; fewer rounds are other events."""
     product = CLASSES.replace("dimensions: 8", "dimensions: 4, components: 4")
     version = worlds.published(PictureScenario(product=product, rows=900))
@@ -320,14 +314,14 @@ def test_a_version_of_split_labels_verifies_and_is_fitted_again(worlds: Worlds, 
 
 
 @pytest.mark.long
-def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds: Worlds) -> None:
+def test_rows_of_two_columns_of_pictures_follow_from_the_published_model(worlds: Worlds):
     """Named against the alphabet, which is the order of keys in the published model."""
     version = worlds.published(TwoPictureScenario(product=CLASSES))
     assert list(load(version.folder / MODEL)["values"]["deformations"]) == ["back", "picture"]
     version.assert_verifies(deep=True)
 
 
-def test_scores_of_pictures_are_refused_with_what_to_do(deformed: Version, tmp_path: Path) -> None:
+def test_scores_of_pictures_are_refused_with_what_to_do(deformed: Version, tmp_path: Path):
     rows = tmp_path / "real.parquet"
     parquet.write_table(as_table(*drawn(20)), rows)
     workspace = Workspace.create(tmp_path / "place")
@@ -356,9 +350,7 @@ def test_scores_of_pictures_are_refused_with_what_to_do(deformed: Version, tmp_p
         ("{label: shape}", "0", "give the charge a delta"),
     ],
 )
-def test_options_that_mean_nothing_are_refused_by_the_spec(
-    tmp_path: Path, options: str, charge: str, message: str
-) -> None:
+def test_options_that_mean_nothing_are_refused_by_the_spec(tmp_path: Path, options: str, charge: str, message: str):
     product = f"{{kind: synthetic, generator: class_pictures, options: {options}}}"
     assert message in refusals(tmp_path, product, charge=charge)
 
@@ -372,13 +364,13 @@ def linear(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(linear: Version) -> None:
+def test_a_version_that_was_not_trained_says_so_verifies_and_is_fitted_again(linear: Version):
     assert ASKED_FOR in load(linear.folder / "record.json")["replay"]["notes"]
     assert not list(linear.folder.glob("measurements/*checkpoint*"))
     linear.assert_verifies(deep=True)
 
 
-def test_the_record_says_that_no_metric_was_computed_on_counts(linear: Version) -> None:
+def test_the_record_says_that_no_metric_was_computed_on_counts(linear: Version):
     """The record said that they came of the noise of 0 draws."""
     said = {each["metric"]: each["computed_on"] for each in linear.words["utility.computed_on"]}
     sums = len(load(linear.folder / "record.json")["replay"]["draws"])
@@ -387,13 +379,13 @@ def test_the_record_says_that_no_metric_was_computed_on_counts(linear: Version) 
 
 
 @pytest.mark.long
-def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds) -> None:
+def test_sums_alone_need_no_coin_for_each_row(worlds: Worlds):
     """Rows that are exchanged move each of these sums by a known amount, and no training is there to refuse them."""
     privacy = "{unit: {kind: row, scope: block}, adjacency: replace_one}"
     version = worlds.published(PictureScenario(product=LINEAR, release="linear", privacy=privacy))
     version.assert_verifies(deep=True)
 
 
-def test_another_choice_of_the_decoder_is_found_out(linear: Version, tmp_path: Path) -> None:
+def test_another_choice_of_the_decoder_is_found_out(linear: Version, tmp_path: Path):
     """A training charges other events than sums alone."""
     assert_other_options_are_found(linear.copy(tmp_path / "v"), decoder="trained")

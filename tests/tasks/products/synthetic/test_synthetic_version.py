@@ -1,7 +1,5 @@
 """A synthetic version from the plan to the files: rows, types, constraints, measurements, model, record, page."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -40,7 +38,7 @@ def made(worlds: Worlds) -> dict[str, Version]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_synthetic_version_verifies_and_its_model_is_estimated_again(made: dict[str, Version], name: str) -> None:
+def test_a_synthetic_version_verifies_and_its_model_is_estimated_again(made: dict[str, Version], name: str):
     """All ten rules, and the eleventh: the generator, run again on the published draws, comes to the same model."""
     report = verify(made[name].folder, public_key=made[name].key, deep=True)
     assert report.ok, report.findings
@@ -48,7 +46,7 @@ def test_a_synthetic_version_verifies_and_its_model_is_estimated_again(made: dic
     assert "rows replayed" in report.checks[8].name
 
 
-def test_rows_have_their_types_and_keep_what_the_contract_declares(made: dict[str, Version]) -> None:
+def test_rows_have_their_types_and_keep_what_the_contract_declares(made: dict[str, Version]):
     """Types by logical type, missing values as nulls, values in bounds, constraints and zeros in every row."""
     rows = pl.read_parquet(made["aim"].folder / "data" / "stays.parquet")
     assert [str(kind) for kind in rows.dtypes] == [
@@ -71,7 +69,7 @@ def test_rows_have_their_types_and_keep_what_the_contract_declares(made: dict[st
     assert (rows["one"].cast(pl.String) == "only").all()
 
 
-def test_rows_are_in_random_order(made: dict[str, Version]) -> None:
+def test_rows_are_in_random_order(made: dict[str, Version]):
     """The model's own order is by groups; published rows show none: halves have alike shares of each label."""
     rows = pl.read_parquet(made["aim"].folder / "data" / "stays.parquet").with_columns(pl.col("ward").cast(pl.String))
     half = len(rows) // 2
@@ -81,14 +79,14 @@ def test_rows_are_in_random_order(made: dict[str, Version]) -> None:
             assert abs(float((part["ward"] == label).mean()) - float(whole)) < 0.08  # type: ignore[arg-type]
 
 
-def test_the_csv_copy_holds_the_same_rows(made: dict[str, Version]) -> None:
+def test_the_csv_copy_holds_the_same_rows(made: dict[str, Version]):
     folder = made["aim"].folder / "data"
     rows = pl.read_parquet(folder / "stays.parquet")
     copy = pl.read_csv(folder / "stays.csv", schema_overrides=dict(zip(rows.columns, rows.dtypes, strict=True)))
     assert copy.equals(rows)
 
 
-def test_the_rows_follow_the_dependencies_that_were_measured(made: dict[str, Version]) -> None:
+def test_the_rows_follow_the_dependencies_that_were_measured(made: dict[str, Version]):
     """AIM's pairs survive sampling and shuffling: ward and age are as dependent as their noisy marginal says."""
     folder = made["fixed"].folder
     rows = pl.read_parquet(folder / "data" / "fixed.parquet")
@@ -107,9 +105,7 @@ def test_the_rows_follow_the_dependencies_that_were_measured(made: dict[str, Ver
 @pytest.mark.parametrize(
     ("name", "number", "origin"), [("pure", 500, "declared"), ("fixed", 3000, "public"), ("aim", None, "estimated")]
 )
-def test_where_the_number_of_rows_comes_from(
-    made: dict[str, Version], name: str, number: int | None, origin: str
-) -> None:
+def test_where_the_number_of_rows_comes_from(made: dict[str, Version], name: str, number: int | None, origin: str):
     """The spec's own number, the contract's public total, or the noisy estimate."""
     rows = load(made[name].folder / "record.json")["replay"]["rows"]
     assert rows["from"] == origin
@@ -119,7 +115,7 @@ def test_where_the_number_of_rows_comes_from(
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Version], name: str) -> None:
+def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Version], name: str):
     """Generator, options, draws, choices, model, rows, seed, constraints, uses; nothing of the private kind."""
     record = load(made[name].folder / "record.json")
     assert list(Draft202012Validator(version_schemas()["record"]).iter_errors(record)) == []
@@ -141,7 +137,7 @@ def test_the_record_follows_the_schema_and_says_what_was_done(made: dict[str, Ve
     assert set(events) <= {"discrete_gaussian", "discrete_laplace", "exponential_mechanism"}
 
 
-def test_the_catalogue_describes_every_file(made: dict[str, Version]) -> None:
+def test_the_catalogue_describes_every_file(made: dict[str, Version]):
     """Rows, measurements, choices and model; the rows' columns by their types."""
     catalogue = load(made["aim"].folder / "croissant.json")
     described = {part["contentUrl"] for part in catalogue["distribution"]}
@@ -155,7 +151,7 @@ def test_the_catalogue_describes_every_file(made: dict[str, Version]) -> None:
     }
 
 
-def test_the_page_says_what_was_measured_and_how_to_use_the_rows(made: dict[str, Version]) -> None:
+def test_the_page_says_what_was_measured_and_how_to_use_the_rows(made: dict[str, Version]):
     """The measured marginals with their noise, which columns met, uses; a label with quotes is escaped."""
     page = (made["aim"].folder / "record.html").read_text()
     for words in (
@@ -171,7 +167,7 @@ def test_the_page_says_what_was_measured_and_how_to_use_the_rows(made: dict[str,
 
 
 @pytest.mark.long
-def test_nothing_in_the_version_is_an_exact_count(tmp_path: Path) -> None:
+def test_nothing_in_the_version_is_an_exact_count(tmp_path: Path):
     """Under add_remove the number of rows of the snapshot stands nowhere, unless the noise happens to give it."""
     version = publish_version(replace(aim(), rows=30_917), tmp_path)
     if load(version.folder / "record.json")["replay"]["rows"]["number"] == 30_917:
@@ -181,7 +177,7 @@ def test_nothing_in_the_version_is_an_exact_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_run_that_resumes_samples_the_same_rows(tmp_path: Path) -> None:
+def test_a_run_that_resumes_samples_the_same_rows(tmp_path: Path):
     """Draws and seed are replayed: the same model and bytes; another run key has another seed."""
     scenario = aim()
     spec, contract, plan, ledger = scenario.prepared(tmp_path)
@@ -196,7 +192,7 @@ def test_a_run_that_resumes_samples_the_same_rows(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_the_same_facts_write_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_facts_write_the_same_bytes(tmp_path: Path):
     """A staging that is written again is the same: rows, measurements, model, record."""
     facts = fixed().run(tmp_path)
     files = [write_files(facts, tmp_path / name) for name in ("one", "two")]
@@ -206,9 +202,7 @@ def test_the_same_facts_write_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stops_the_fit_is_replayed(
-    tmp_path: Path,
-) -> None:
+def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stops_the_fit_is_replayed(tmp_path: Path):
     """The plan refuses what cannot give a model; a fit that stops early publishes what it has, and says so."""
     from contracts.errors import SpecRefused
 
@@ -224,7 +218,7 @@ def test_a_time_limit_that_is_too_short_is_refused_by_the_plan_and_one_that_stop
     assert "within its time limit" in str(version.words["unprotected.quantities"])
 
 
-def test_a_column_s_codes_survive_publication(made: dict[str, Version]) -> None:
+def test_a_column_s_codes_survive_publication(made: dict[str, Version]):
     """The model's numbers come back from their file: the published arrays are those of the record's digests."""
     import hashlib
 
@@ -236,11 +230,11 @@ def test_a_column_s_codes_survive_publication(made: dict[str, Version]) -> None:
         assert hashlib.sha256(own.astype("<i8").tobytes()).hexdigest() == digest
 
 
-def test_scenarios_are_of_different_kinds() -> None:
+def test_scenarios_are_of_different_kinds():
     assert {type(make()) for make in SCENARIOS.values()} == {SyntheticScenario}
 
 
-def test_further_rows_are_sampled_under_a_condition(made: dict[str, Version], tmp_path: Path) -> None:
+def test_further_rows_are_sampled_under_a_condition(made: dict[str, Version], tmp_path: Path):
     """Only the labels that were asked for; zeros and orders hold; the same seed gives the same bytes."""
     folder, seed = made["aim"].folder, PostProcessingSeed(12)
     where = {"ward": ["children", "surgery"], "age": ["25 to 49"]}
@@ -268,14 +262,12 @@ def test_further_rows_are_sampled_under_a_condition(made: dict[str, Version], tm
 )
 def test_a_condition_that_cannot_be_met_is_refused(
     made: dict[str, Version], tmp_path: Path, where: dict[str, list[str]], to: str, told: str
-) -> None:
+):
     with pytest.raises(Refused, match=re.escape(told)):
         sample(made["aim"].folder, rows=5, where=where, seed=PostProcessingSeed(1), to=tmp_path / to)
 
 
-def test_no_rows_are_written_into_a_version_over_a_file_or_into_no_folder(
-    made: dict[str, Version], tmp_path: Path
-) -> None:
+def test_no_rows_are_written_into_a_version_over_a_file_or_into_no_folder(made: dict[str, Version], tmp_path: Path):
     """A version never changes: not by its own model's rows either, nor through a link."""
     folder = made["aim"].folder
     (tmp_path / "link").symlink_to(folder / "data")
@@ -296,7 +288,7 @@ def test_no_rows_are_written_into_a_version_over_a_file_or_into_no_folder(
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
-def test_only_synthetic_versions_are_sampled(versions: dict[str, Version], tmp_path: Path) -> None:
+def test_only_synthetic_versions_are_sampled(versions: dict[str, Version], tmp_path: Path):
     """A version of tables has no model: it is named as what it is, and its record is not called broken."""
     with pytest.raises(Refused) as refused:
         sample(versions["town"].folder, rows=5, where={}, seed=PostProcessingSeed(1), to=tmp_path / "a.csv")
@@ -314,7 +306,7 @@ def conditioned(tmp_path_factory: pytest.TempPathFactory) -> Version:
     return publish_version(scenario, tmp_path_factory.mktemp("children") / "v")
 
 
-def test_every_row_keeps_the_condition_both_ways(conditioned: Version) -> None:
+def test_every_row_keeps_the_condition_both_ways(conditioned: Version):
     """Age is missing in surgery, and known in the other wards; where the ward is missing either may be."""
     conditioned.assert_verifies()
     rows = pl.read_parquet(conditioned.folder / "data" / "children.parquet")
@@ -326,7 +318,7 @@ def test_every_row_keeps_the_condition_both_ways(conditioned: Version) -> None:
     assert words == ["ward determines whether age is missing"]
 
 
-def test_a_row_that_breaks_it_is_found(conditioned: Version) -> None:
+def test_a_row_that_breaks_it_is_found(conditioned: Version):
     """By the checker's own code, from the values alone."""
     contract = Contract.model_validate(load(conditioned.folder / "record.json")["replay"]["contract"])
 

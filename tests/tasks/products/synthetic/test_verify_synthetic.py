@@ -1,7 +1,5 @@
 """Forged synthetic versions: whoever owns the key can sign anything, but rows, model, draws and seed must add up."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace
@@ -224,27 +222,25 @@ FORGERIES = {
 }
 
 
-def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
+def test_the_forger_s_tools_alone_change_nothing(version: Version):
     forge(version).assert_verifies()
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str):
     stated = choices_file if name.startswith(("a choice of", "a choice that")) else nothing
     FORGERIES[name].check_caught(version, stated)
 
 
 @pytest.mark.long
-def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_by_deep_alone(
-    version: Version,
-) -> None:
+def test_a_model_and_its_rows_that_fit_each_other_but_no_measurement_are_caught_by_deep_alone(version: Version):
     """Bent, sampled again and stated consistently, it passes the quick rules; estimated again, it is another."""
     bend_model(version.folder)
     resample(version.folder)
     assert_caught_by_deep(forge(version), "L1 distance")
 
 
-def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(version: Version) -> None:
+def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(version: Version):
     """What people are told of the model beside the noisy marginals is computed again from both."""
     before = load(version.folder / "record.json")["replay"]["distances"]
     bend_model(version.folder)
@@ -256,7 +252,7 @@ def test_a_bent_model_whose_distance_is_not_restated_is_caught_without_deep(vers
 
 
 @pytest.mark.long
-def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -> None:
+def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path):
     """One edge of a tree of three was chosen and measured; the draws that were planned beside it are paid for."""
     columns = "columns: [age, arrived, left, ward], options: {max_model_megabytes: 0.0003}"
     free = "{unit: {kind: row, scope: block}, adjacency: add_remove}"
@@ -272,9 +268,7 @@ def test_a_version_whose_model_s_cap_left_choices_out_verifies(tmp_path: Path) -
 
 
 @pytest.mark.long
-def test_a_note_that_the_generator_did_not_leave_is_the_publishers_word_until_deep_fits_again(
-    version: Version,
-) -> None:
+def test_a_note_that_the_generator_did_not_leave_is_the_publishers_word_until_deep_fits_again(version: Version):
     """What is noted of a fit follows from the noisy values, by fitting again."""
     edit(version.folder / "record.json", replay(lambda r: r.update(notes=["all pairs were measured"])))
     quick = forge(version).verify()
@@ -304,7 +298,7 @@ def enlarge_model(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version: Version) -> None:
+def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version: Version):
     """Its marginals are those of the measurements; what it could hold beside them would be paid by nobody."""
     enlarge_model(version.folder)
     restate_rows(version.folder, "model/arrays.parquet")
@@ -319,7 +313,7 @@ def test_a_model_of_larger_cliques_than_were_measured_is_caught_by_deep(version:
     assert SEED in report.cannot_tell
 
 
-def test_rows_of_another_seed_pass_if_it_is_the_stated_one(version: Version) -> None:
+def test_rows_of_another_seed_pass_if_it_is_the_stated_one(version: Version):
     """The seed is public and free to choose: what verify checks is that the rows are those of the stated one."""
     edit(version.folder / "record.json", seed("5" * 32))
     resample(version.folder)
@@ -327,7 +321,7 @@ def test_rows_of_another_seed_pass_if_it_is_the_stated_one(version: Version) -> 
 
 
 @pytest.mark.long
-def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(version: Version) -> None:
+def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(version: Version):
     """The journal knows the place of what was chosen; which columns stood there, the generator run again tells."""
 
     def swap(record: Json) -> None:
@@ -347,7 +341,7 @@ def test_a_choice_s_columns_that_were_not_at_its_place_are_caught_by_deep(versio
 @pytest.mark.parametrize(
     "name", ["model/model.json", "model/arrays.parquet", "data/stays.csv", DATA, "measurements/choices.json"]
 )
-def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str) -> None:
+def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str):
     """Unsigned bytes are not opened; signed nonsense is a finding of its file."""
     path = version.folder / name
     original = path.read_bytes()
@@ -375,14 +369,14 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
         lambda m: m.update(extra=1),
     ],
 )
-def test_a_model_that_is_none_is_a_finding(version: Version, change: Change) -> None:
+def test_a_model_that_is_none_is_a_finding(version: Version, change: Change):
     edit(version.folder / "model" / "model.json", change)
     report = forge(version).verify()
     assert 9 in broken(report)
     assert any(finding.where.startswith("model/") for finding in report.findings)
 
 
-def test_digests_in_this_file_are_those_of_the_record(version: Version) -> None:
+def test_digests_in_this_file_are_those_of_the_record(version: Version):
     """The forger's digest is the one that verify recomputes."""
     draw = load(version.folder / "record.json")["replay"]["draws"][0]
     assert digest_of(version.folder / draw["measurements"], "noisy") == draw["sha256"]

@@ -1,7 +1,5 @@
 """Tables with bins of their own: single years in one and decades in another, verified, and forged in vain."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,7 +69,7 @@ def refused(tmp_path: Path, tables: str, more: str = "") -> list[str]:
     return [f"{each.field}: {each.found}; {each.allowed}; {each.remedy}" for each in found]
 
 
-def test_each_table_has_the_cells_that_it_asks_for(published: Version) -> None:
+def test_each_table_has_the_cells_that_it_asks_for(published: Version):
     """Labels, their order and ends are those of the coarser cells; missing values stay by themselves."""
     decades = table(published, "decades")
     ages = decades.unique(["age"]).sort("age_order").select("age", "age_lower", "age_upper").rows()
@@ -95,7 +93,7 @@ RULE = "none}, minimum_frequency: {k: 10, t: 5"
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["simplex", "none", "auto", "negative_l2, lambda: auto", RULE, "gaussian"])
-def test_verify_makes_them_again(worlds: Worlds, method: str) -> None:
+def test_verify_makes_them_again(worlds: Worlds, method: str):
     """By every way of refining, with suppressed cells, and with Gaussian noise whose tables share by size."""
     if method == "gaussian":
         product = PRODUCT.replace("laplace", "gaussian, split: optimal").replace("METHOD", "simplex")
@@ -109,7 +107,7 @@ def test_verify_makes_them_again(worlds: Worlds, method: str) -> None:
     assert "0 to 9" in page
 
 
-def test_a_coarser_cell_is_impossible_only_where_all_its_cells_are(published: Version) -> None:
+def test_a_coarser_cell_is_impossible_only_where_all_its_cells_are(published: Version):
     rows = {
         (row["age"], row["sex"]): row
         for row in pl.read_parquet(published.folder / "measurements/decades.parquet").to_dicts()
@@ -123,7 +121,7 @@ def test_a_coarser_cell_is_impossible_only_where_all_its_cells_are(published: Ve
     assert counts["10 to 19", "female"] > 0
 
 
-def test_sensitivity_and_noise_are_those_of_any_marginal(tmp_path: Path) -> None:
+def test_sensitivity_and_noise_are_those_of_any_marginal(tmp_path: Path):
     """A row falls in one coarser cell: adding cells changes no draw's moves, and each sum is that of its cells."""
     made = scenario()
     spec, contract = made.written(tmp_path)
@@ -170,7 +168,7 @@ def as_bins(bins: Any) -> Any:
         [],
     ],
 )
-def test_a_record_of_other_bins_is_found(published: Version, tmp_path: Path, bins: Any) -> None:
+def test_a_record_of_other_bins_is_found(published: Version, tmp_path: Path, bins: Any):
     """Other groups of as many cells, fewer cells, bins that cut a cell, another column, none."""
     version = forge(published.copy(tmp_path / "v"), record=as_bins(bins))
     report = version.verify()
@@ -178,7 +176,7 @@ def test_a_record_of_other_bins_is_found(published: Version, tmp_path: Path, bin
     assert "record.json" in named(report)
 
 
-def test_a_forged_count_and_label_are_found(published: Version, tmp_path: Path) -> None:
+def test_a_forged_count_and_label_are_found(published: Version, tmp_path: Path):
     for place, (before, after) in enumerate(((b"10 to 19,", b"10 to 18,"), (b"65 to 99,", b"65 to 98,"))):
         version = published.copy(tmp_path / f"v{place}")
         path = version.folder / ("data/decades.csv" if place == 0 else "data/ages.csv")
@@ -228,20 +226,20 @@ def test_a_forged_count_and_label_are_found(published: Version, tmp_path: Path) 
         ("[[age], {columns: [age], bins: {age: 0..99 by 10}}]", "the name 'age' again"),
     ],
 )
-def test_bins_that_do_not_fit_are_refused_with_words(tmp_path: Path, tables: str, words: str) -> None:
+def test_bins_that_do_not_fit_are_refused_with_words(tmp_path: Path, tables: str, words: str):
     made = refused(tmp_path, tables)
     assert made
     assert any(words in each for each in made), made
 
 
-def test_consistent_tables_have_no_bins_of_their_own(tmp_path: Path) -> None:
+def test_consistent_tables_have_no_bins_of_their_own(tmp_path: Path):
     """Margins of other cells cannot agree."""
     more = ", refine: {method: simplex, consistent: true}"
     (found,) = refused(tmp_path, "[[sex], {columns: [age], bins: {age: 0..99 by 10}}]", more)
     assert "bins in a release with `consistent: true`" in found
 
 
-def test_old_specs_are_written_as_they_were(worlds: Worlds) -> None:
+def test_old_specs_are_written_as_they_were(worlds: Worlds):
     """A table without bins has no such key in its record, and so keeps its digests."""
     tables: Sequence[dict[str, Any]] = load(worlds.published(first()).folder / "record.json")["replay"]["product"][
         "tables"

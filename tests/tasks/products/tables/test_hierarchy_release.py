@@ -1,7 +1,5 @@
 """A release at several resolutions, from the spec to a version that verify replays, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +38,7 @@ def table(version: Version) -> Any:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_release_at_several_resolutions_is_published_and_replayed(trees: dict[str, Version], name: str) -> None:
+def test_a_release_at_several_resolutions_is_published_and_replayed(trees: dict[str, Version], name: str):
     """Every level has its data and its measurements, in its own cells; all of it is verified."""
     version = trees[name]
     version.assert_verifies()
@@ -55,7 +53,7 @@ def test_a_release_at_several_resolutions_is_published_and_replayed(trees: dict[
     assert [len(counts(version, each["data"])) for each in (*stated["levels"], stated)] == cells
 
 
-def test_the_blocks_of_the_mesh_are_the_sums_of_its_cells(trees: dict[str, Version]) -> None:
+def test_the_blocks_of_the_mesh_are_the_sums_of_its_cells(trees: dict[str, Version]):
     """Summed by hand, from the published files alone."""
     fine = counts(trees["mesh"], "data/mesh.parquet").reshape(64, 64)
     for size in (2, 4, 8, 16, 32):
@@ -63,7 +61,7 @@ def test_the_blocks_of_the_mesh_are_the_sums_of_its_cells(trees: dict[str, Versi
         np.testing.assert_array_equal(counts(trees["mesh"], f"data/mesh.{size}x{size}.parquet"), blocks.reshape(-1))
 
 
-def test_the_tables_beside_a_hierarchy_keep_the_same_estimated_total(trees: dict[str, Version]) -> None:
+def test_the_tables_beside_a_hierarchy_keep_the_same_estimated_total(trees: dict[str, Version]):
     """And groups of places and months add up, by label."""
     version = trees["nested"]
     replay = load(version.folder / "record.json")["replay"]
@@ -82,7 +80,7 @@ def test_the_tables_beside_a_hierarchy_keep_the_same_estimated_total(trees: dict
     assert len(csv) == 1 + 6
 
 
-def test_the_record_lists_the_levels_with_share_noise_and_expected_error(trees: dict[str, Version]) -> None:
+def test_the_record_lists_the_levels_with_share_noise_and_expected_error(trees: dict[str, Version]):
     version = trees["mesh"]
     record = load(version.folder / "record.json")
     [told] = version.words["product.tables"]
@@ -100,7 +98,7 @@ def test_the_record_lists_the_levels_with_share_noise_and_expected_error(trees: 
     assert "estimated from its noisy levels" in page
 
 
-def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: Path) -> None:
+def test_a_run_that_resumes_replays_its_levels_and_publishes_the_same(tmp_path: Path):
     """Again from the opened grant, with other rows: nothing is drawn again, and the refined levels are the same."""
     scenario = mesh()
     first = scenario.run(tmp_path)
@@ -185,12 +183,12 @@ FILES_ALONE = {"a level", "a CSV of a level"}
 )
 def test_a_forged_hierarchy_is_found_by_the_rule_it_breaks(
     trees: dict[str, Version], tmp_path: Path, name: str, what: str
-) -> None:
+):
     forgery = (FORGED_MESH if name == "mesh" else FORGED_PLACES)[what]
     forgery.check_found(trees[name].copy(tmp_path / "v"), alone=what in FILES_ALONE)
 
 
-def test_a_file_of_a_level_that_is_gone_is_missed(trees: dict[str, Version], tmp_path: Path) -> None:
+def test_a_file_of_a_level_that_is_gone_is_missed(trees: dict[str, Version], tmp_path: Path):
     version = trees["mesh"].copy(tmp_path / "v")
     (version.folder / "measurements" / "mesh.8x8.parquet").unlink()
     report = version.verify()

@@ -1,7 +1,5 @@
 """Many tables under one charge, from the short form to a version that verify replays, and its forgeries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +27,7 @@ def many(worlds: Worlds) -> Version:
     return worlds.published(many_tables())
 
 
-def test_every_table_of_the_short_form_is_published_and_verified(many: Version) -> None:
+def test_every_table_of_the_short_form_is_published_and_verified(many: Version):
     assert many.verify().ok
     record = load(many.folder / "record.json")
     assert record["replay"]["product"]["tables"][0] == {"ways": 2, "of": None, "weight": "1"}
@@ -38,7 +36,7 @@ def test_every_table_of_the_short_form_is_published_and_verified(many: Version) 
     assert {f"data/{name}.parquet" for name in names} <= set(many.files)
 
 
-def test_the_record_says_which_noise_was_chosen_and_what_each_would_err(many: Version) -> None:
+def test_the_record_says_which_noise_was_chosen_and_what_each_would_err(many: Version):
     fields = many.words
     errors = {kind: float(error) for kind, error in fields["noise.mechanism_choice"]["expected_rmse"].items()}
     assert set(errors) == {"laplace", "gaussian"}
@@ -68,7 +66,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_consistent_forgery_of_many_tables_is_caught(many: Version, tmp_path: Path, name: str) -> None:
+def test_a_consistent_forgery_of_many_tables_is_caught(many: Version, tmp_path: Path, name: str):
     FORGED[name].check_found(many.copy(tmp_path / "v"), alone=True)
 
 
@@ -79,7 +77,7 @@ def sharp(worlds: Worlds) -> Version:
     return worlds.published(replace(base, spec=base.spec.replace("2.5", "19")))
 
 
-def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(sharp: Version) -> None:
+def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(sharp: Version):
     sharp.assert_verifies()
     shared = load(sharp.folder / "record.json")["replay"]["total"]
     assert (shared["kind"], shared["kept"]) == ("estimated", "where_it_gains")
@@ -93,7 +91,7 @@ def test_tables_with_little_noise_keep_their_own_sums_and_verify_chooses_alike(s
         assert counts(sharp, name).sum() == table["total"]
 
 
-def test_a_record_that_says_that_all_tables_keep_the_average_is_caught(sharp: Version, tmp_path: Path) -> None:
+def test_a_record_that_says_that_all_tables_keep_the_average_is_caught(sharp: Version, tmp_path: Path):
     version = forge(sharp.copy(tmp_path / "v"), record=replay(lambda r: r["total"].update(kept="by_all")))
     assert broken(version.verify()) == {9}
 
@@ -119,7 +117,7 @@ def hired(version: Version) -> list[np.ndarray]:
     return [alone, by_trade, counts(version, "wage_x_hired").reshape(-1, alone.size).sum(axis=0)]
 
 
-def test_consistent_tables_are_published_and_verified(consistent: Version) -> None:
+def test_consistent_tables_are_published_and_verified(consistent: Version):
     """One total, no negative count; margins agree up to what the record states."""
     consistent.assert_verifies()
     record = load(consistent.folder / "record.json")
@@ -136,14 +134,14 @@ def test_consistent_tables_are_published_and_verified(consistent: Version) -> No
     assert gap <= max(float(table["disagreement"]) for table in tables) < 10
 
 
-def test_consistent_tables_cannot_say_that_some_left_the_average(consistent: Version, tmp_path: Path) -> None:
+def test_consistent_tables_cannot_say_that_some_left_the_average(consistent: Version, tmp_path: Path):
     version = consistent.copy(tmp_path / "v")
     report = forge(version, record=replay(lambda r: r["total"].update(kept="where_it_gains"))).verify()
     assert broken(report) == {9}, report.findings
     assert "replay.total.kept" in "\n".join(map(str, report.findings))
 
 
-def test_unbiased_consistent_tables_agree_to_their_last_digits(tmp_path: Path) -> None:
+def test_unbiased_consistent_tables_agree_to_their_last_digits(tmp_path: Path):
     version = publish_version(many_tables(UNBIASED), tmp_path)
     version.assert_verifies()
     first, *others = hired(version)
@@ -185,5 +183,5 @@ FORGED_TOGETHER = {
 
 
 @pytest.mark.parametrize("name", FORGED_TOGETHER)
-def test_a_consistent_forgery_of_consistent_tables_is_caught(consistent: Version, tmp_path: Path, name: str) -> None:
+def test_a_consistent_forgery_of_consistent_tables_is_caught(consistent: Version, tmp_path: Path, name: str):
     FORGED_TOGETHER[name].check_found(consistent.copy(tmp_path / "v"), alone=True)

@@ -1,7 +1,5 @@
 """The minimum-frequency rule from the spec to a version: what is missing in its files, what verify refuses of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,12 +42,12 @@ def rule_of(version: Version, table: str) -> Json:
 
 
 @pytest.mark.long
-def test_a_release_with_suppressed_cells_is_published_and_verified(version: Version) -> None:
+def test_a_release_with_suppressed_cells_is_published_and_verified(version: Version):
     version.assert_verifies()
 
 
 @pytest.mark.parametrize("name", ["pay", "hired", "hired_x_trade"])
-def test_nothing_of_a_suppressed_cell_is_published(version: Version, name: str) -> None:
+def test_nothing_of_a_suppressed_cell_is_published(version: Version, name: str):
     """Count, noisy count and intervals are missing exactly where `suppressed` says so; the others are large."""
     least = rule_of(version, name)["threshold"]
     measured = pq.read_table(version.folder / f"measurements/{name}.parquet")
@@ -71,14 +69,14 @@ def test_nothing_of_a_suppressed_cell_is_published(version: Version, name: str) 
     assert [line.endswith(",,,,true") for line in csv] == (gone & ~impossible).tolist()
 
 
-def test_some_cells_are_suppressed_and_some_are_not(version: Version) -> None:
+def test_some_cells_are_suppressed_and_some_are_not(version: Version):
     """Otherwise the tests above would say nothing."""
     gone = pq.read_table(version.folder / "data/hired_x_trade.parquet").column("suppressed").to_numpy()
     assert gone.any()
     assert not pq.read_table(version.folder / "data/hired.parquet").column("suppressed").to_numpy().all()
 
 
-def test_the_record_states_the_rule_and_what_it_does(version: Version) -> None:
+def test_the_record_states_the_rule_and_what_it_does(version: Version):
     rule = rule_of(version, "pay")
     assert (rule["k"], rule["threshold"]) == (10, 10 + rule["t"])
     assert 0 < float(rule["published_although_below_k"]) <= 0.01
@@ -90,7 +88,7 @@ def test_the_record_states_the_rule_and_what_it_does(version: Version) -> None:
     assert "suppressed, before they were written" in " ".join(processed(version, "pay")["steps"])
 
 
-def test_the_page_says_below_and_shows_no_number_of_a_suppressed_cell(version: Version) -> None:
+def test_the_page_says_below_and_shows_no_number_of_a_suppressed_cell(version: Version):
     page = (version.folder / "record.html").read_text()
     threshold = rule_of(version, "hired_x_trade")["threshold"]
     assert f"Cells suppressed, below {threshold}" in page
@@ -99,13 +97,13 @@ def test_the_page_says_below_and_shows_no_number_of_a_suppressed_cell(version: V
     assert "their intervals miss more often" in page
 
 
-def test_a_written_margin_is_followed(tmp_path: Path) -> None:
+def test_a_written_margin_is_followed(tmp_path: Path):
     made = publish_version(suppressing("{k: 3, t: 0}"), tmp_path)
     assert made.verify().ok
     assert {rule_of(made, name)["threshold"] for name in ("pay", "hired")} == {3}
 
 
-def test_the_page_calls_no_suppressed_cell_one_of_the_largest(tmp_path: Path) -> None:
+def test_the_page_calls_no_suppressed_cell_one_of_the_largest(tmp_path: Path):
     """Where all possible cells are suppressed, the page of a large table draws none of them and counts them once."""
     made = publish_version(suppressing("{k: 1000000, t: 0}", "[[hired, wage, trade]]"), tmp_path)
     page = (made.folder / "record.html").read_text()
@@ -206,13 +204,11 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_consistent_forgery_of_suppressed_tables_is_caught(version: Version, tmp_path: Path, name: str) -> None:
+def test_a_consistent_forgery_of_suppressed_tables_is_caught(version: Version, tmp_path: Path, name: str):
     FORGED[name].check_found(version.copy(tmp_path / "v"), alone=True)
 
 
-def test_an_unsuppressed_cell_is_caught_with_the_digests_of_the_record_made_to_fit(
-    version: Version, tmp_path: Path
-) -> None:
+def test_an_unsuppressed_cell_is_caught_with_the_digests_of_the_record_made_to_fit(version: Version, tmp_path: Path):
     """The digest in the journal is that of the censored values: no file with another one passes."""
     forged = version.copy(tmp_path / "v")
     unsuppressed(forged.folder)
@@ -228,7 +224,6 @@ def test_an_unsuppressed_cell_is_caught_with_the_digests_of_the_record_made_to_f
 
 
 def digest_of_filled(path: Path, threshold: int) -> str:
-    """SHA-256 of the counts with threshold - 1 where they are missing."""
     edited = path.with_name("filled.parquet")
     counts = [threshold - 1 if each is None else each for each in pq.read_table(path).column("count").to_pylist()]
     pq.write_table(pa.table({"count": pa.array(counts, pa.int64())}), edited)

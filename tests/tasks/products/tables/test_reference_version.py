@@ -1,7 +1,5 @@
 """λ chosen on an earlier version: found in the journal, chosen again where that version lies beside, else said so."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -75,7 +73,7 @@ def told(report: Any) -> list[str]:
 
 
 @pytest.mark.long
-def test_lambda_is_the_one_that_serves_the_earlier_version_best(published: Path) -> None:
+def test_lambda_is_the_one_that_serves_the_earlier_version_best(published: Path):
     """Computed here from the published files alone; verify chooses it again, for the earlier version lies beside."""
     later = version(published)
     report = later.verify()
@@ -93,7 +91,7 @@ def test_lambda_is_the_one_that_serves_the_earlier_version_best(published: Path)
         assert float(table["estimated_rmse"]["negative_l2"]) == pytest.approx(best.expected_rmse, rel=1e-5)
 
 
-def test_the_record_names_the_version_and_says_why_it_is_free(published: Path) -> None:
+def test_the_record_names_the_version_and_says_why_it_is_free(published: Path):
     record = load(version(published).folder / "record.json")
     manifest = version(published, 1).folder / "MANIFEST.json"
     reference = record["replay"]["reference"]
@@ -118,7 +116,7 @@ def alone(folder: Path, tmp_path: Path) -> Version:
     return version(folder).copy(tmp_path / "alone" / "town" / "v2")
 
 
-def test_alone_it_passes_and_says_that_lambda_was_not_chosen_again(alone: Version) -> None:
+def test_alone_it_passes_and_says_that_lambda_was_not_chosen_again(alone: Version):
     report = alone.verify()
     assert report.ok, report.findings
     (line,) = told(report)
@@ -127,7 +125,7 @@ def test_alone_it_passes_and_says_that_lambda_was_not_chosen_again(alone: Versio
     assert line in report.to_json()["cannot_tell"]
 
 
-def test_alone_everything_that_follows_from_the_stated_lambda_is_checked(alone: Version) -> None:
+def test_alone_everything_that_follows_from_the_stated_lambda_is_checked(alone: Version):
     for row, by in ((0, 1), (1, -1)):
         raised("data/age.parquet", "count", row, by)(alone.folder)
     digest = digest_of(alone.folder / "data" / "age.parquet", "count")
@@ -136,7 +134,7 @@ def test_alone_everything_that_follows_from_the_stated_lambda_is_checked(alone: 
 
 
 @pytest.mark.parametrize("lambda_", ["1", "1.5", "7"])
-def test_a_lambda_that_is_none_is_caught_alone_too(alone: Version, lambda_: str) -> None:
+def test_a_lambda_that_is_none_is_caught_alone_too(alone: Version, lambda_: str):
     another = replay(lambda r: r["tables"][0].update({"lambda": lambda_}))
     assert 9 in broken(forge(alone, record=another).verify())
 
@@ -170,7 +168,7 @@ def other_lambda(folder: Path, lambda_: str = "0.3") -> Any:
 
 def test_another_lambda_is_caught_beside_the_earlier_version_and_not_claimed_to_be_alone(
     folder: Path, alone: Version
-) -> None:
+):
     """What verify cannot tell, it does not claim; where it can tell, it finds it."""
     report = forge(alone, record=other_lambda(alone.folder)).verify()
     assert report.ok, report.findings
@@ -179,7 +177,7 @@ def test_another_lambda_is_caught_beside_the_earlier_version_and_not_claimed_to_
     assert_caught(forge(beside, record=other_lambda(beside.folder)), {9}, "chosen again")
 
 
-def test_a_reference_to_another_manifest_is_caught(folder: Path) -> None:
+def test_a_reference_to_another_manifest_is_caught(folder: Path):
     forge(version(folder), record=replay(lambda r: r["reference"].update(manifest="0" * 64)))
     report = verify(version(folder).folder, public_key=version(folder).key)
     assert broken(report) == {4, 9}  # 4: the forged journal is not the one that v1 beside it has seen
@@ -195,12 +193,12 @@ def test_a_reference_to_another_manifest_is_caught(folder: Path) -> None:
         replay(lambda r: r["reference"].update(release="village")),
     ],
 )
-def test_a_record_that_names_another_version_is_caught(folder: Path, change: Any) -> None:
+def test_a_record_that_names_another_version_is_caught(folder: Path, change: Any):
     forge(version(folder), record=change)
     assert 5 in broken(verify(version(folder).folder, public_key=version(folder).key))
 
 
-def test_a_neighbour_that_was_damaged_since_tells_nothing_and_accuses_nobody(folder: Path) -> None:
+def test_a_neighbour_that_was_damaged_since_tells_nothing_and_accuses_nobody(folder: Path):
     path = version(folder, 1).folder / "data" / "age.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     report = verify(version(folder).folder, public_key=version(folder).key)
@@ -230,21 +228,21 @@ def refusal(folder: Path, ledger: Ledger, scenario: Scenario) -> str:
     return str(refused.value)
 
 
-def test_a_version_that_is_not_in_the_journal_is_refused(folder: Path, ledger: Ledger) -> None:
+def test_a_version_that_is_not_in_the_journal_is_refused(folder: Path, ledger: Ledger):
     said = refusal(folder, ledger, second_census(ON_TOWN.replace("town/1", "town/3")))
     assert "one of town/1, town/2" in said
     said = refusal(folder, ledger, second_census(ON_TOWN.replace("town/1", "village/1")))
     assert "of village there is none here" in said
 
 
-def test_a_withdrawn_version_is_refused(folder: Path, ledger: Ledger) -> None:
+def test_a_withdrawn_version_is_refused(folder: Path, ledger: Ledger):
     withdraw(ledger, folder / "releases", "town", 1, reason="wrong year")
     said = refusal(folder, ledger, second_census())
     assert "town/1, which was withdrawn" in said
     assert "one of town/2" in said
 
 
-def test_a_version_that_is_not_as_it_was_published_is_refused(folder: Path, ledger: Ledger) -> None:
+def test_a_version_that_is_not_as_it_was_published_is_refused(folder: Path, ledger: Ledger):
     """Its folder is gone, its manifest was signed anew, or a table was changed under its manifest."""
     before = version(folder, 1).folder
     path = before / "data" / "age.parquet"
@@ -258,7 +256,7 @@ def test_a_version_that_is_not_as_it_was_published_is_refused(folder: Path, ledg
     assert "restore its folder" in refusal(folder, ledger, second_census())
 
 
-def test_a_version_without_the_same_table_is_refused(folder: Path, ledger: Ledger) -> None:
+def test_a_version_without_the_same_table_is_refused(folder: Path, ledger: Ledger):
     said = refusal(folder, ledger, second_census(tables="[[age], [sex]]"))
     assert "data/sex.parquet" in said
     assert "a table named 'sex'" in said
@@ -266,14 +264,14 @@ def test_a_version_without_the_same_table_is_refused(folder: Path, ledger: Ledge
     assert "data/age_x_sex.parquet, columns" in refusal(folder, ledger, edited)
 
 
-def test_a_version_whose_cells_are_others_is_refused(folder: Path, ledger: Ledger) -> None:
+def test_a_version_whose_cells_are_others_is_refused(folder: Path, ledger: Ledger):
     """The contract has other bins by now."""
     text = (folder / "contract.odcs.yaml").read_text()
     (folder / "contract.odcs.yaml").write_text(text.replace("{width: 10}", "{width: 20}"))
     assert "data/age.parquet, rows" in refusal(folder, ledger, second_census())
 
 
-def test_a_version_with_counts_below_zero_is_refused(tmp_path: Path) -> None:
+def test_a_version_with_counts_below_zero_is_refused(tmp_path: Path):
     """Unrefined counts are no table of people. That none of 30 noisy ones is below 0 has a chance under 1e-7."""
     publish_version(replace(second_census("{method: none}"), rows=20), tmp_path)
     counts = pq.read_table(version(tmp_path, 1).folder / "data" / "age_x_sex.parquet")["count"].to_numpy()
@@ -283,7 +281,7 @@ def test_a_version_with_counts_below_zero_is_refused(tmp_path: Path) -> None:
     opened.close()
 
 
-def test_without_a_reference_nothing_is_read(folder: Path, ledger: Ledger) -> None:
+def test_without_a_reference_nothing_is_read(folder: Path, ledger: Ledger):
     (folder / "spec.yaml").write_text(first().spec)
     spec, contract = load_spec(folder / "spec.yaml"), load_contract(folder / "contract.odcs.yaml")
     assert earlier_version(spec, contract, ledger, folder / "nowhere") is None

@@ -1,7 +1,5 @@
 """Every refinement that a spec can ask for, and every split with every noise: replayed and verified, or refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -38,7 +36,7 @@ def told(version: Version) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("refine", KEPT)
-def test_each_refinement_is_published_and_replayed(tmp_path: Path, refine: str) -> None:
+def test_each_refinement_is_published_and_replayed(tmp_path: Path, refine: str):
     """Gaussian noise, structural zeros, tables whose ordered column comes first or stands alone."""
     version = publish_version(refined_by(refine), tmp_path)
     version.assert_verifies()
@@ -60,7 +58,7 @@ def test_each_refinement_is_published_and_replayed(tmp_path: Path, refine: str) 
             assert counts.sum() == pytest.approx(max(0, replay["total"]["value"]))
 
 
-def test_the_record_says_what_was_chosen_and_why_it_is_free(versions: dict[str, Version]) -> None:
+def test_the_record_says_what_was_chosen_and_why_it_is_free(versions: dict[str, Version]):
     for name, what in (("chosen", "lambda has the least error"), ("extract", "the method has the least error")):
         for entry in told(versions[name]).values():
             assert entry["chosen"].startswith(what)
@@ -71,7 +69,7 @@ def test_the_record_says_what_was_chosen_and_why_it_is_free(versions: dict[str, 
     assert {entry["chosen"] for entry in told(versions["guild"]).values()} == {"none"}
 
 
-def test_the_page_shows_the_choice_and_the_expected_error(versions: dict[str, Version]) -> None:
+def test_the_page_shows_the_choice_and_the_expected_error(versions: dict[str, Version]):
     page = (versions["chosen"].folder / "record.html").read_text(encoding="utf-8")
     assert "lambda has the least error" in page
     assert "Expected error (RMSE)" in page
@@ -85,7 +83,6 @@ RELATIONS = tuple(product(("add_remove", "replace_one"), (1, 2)))
 
 
 def scenario(mechanism: str, split: str, adjacency: str, rows: int, delta: str = "1e-9") -> Scenario:
-    """Three tables that overlap."""
     written = f"{{kind: tables, mechanism: {mechanism}, split: {split}, tables: {TABLES}}}"
     made = hierarchical((WORKER if rows > 1 else "") + AGE + SEX + SCHOOLED, written, first())
     contract = made.contract.replace("adjacency: add_remove", f"adjacency: {adjacency}")
@@ -110,7 +107,7 @@ def planned(made: Scenario, folder: Path) -> TablesPlan:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_each_is_planned_within_its_charge_or_refused_by_its_line(
     tmp_path: Path, mechanism: str, split: str, delta: str
-) -> None:
+):
     """Residuals have Gaussian noise, which needs a delta; all else is admitted, never below the least error."""
     wrong = "mechanism" if (mechanism, split) == ("laplace", "residuals") else None
     if wrong is None and delta == "0" and (mechanism == "gaussian" or split == "residuals"):
@@ -143,7 +140,7 @@ def test_each_is_planned_within_its_charge_or_refused_by_its_line(
         ("laplace", "optimal", "add_remove", 2),
     ],
 )
-def test_what_is_published_verifies(worlds: Worlds, mechanism: str, split: str, adjacency: str, rows: int) -> None:
+def test_what_is_published_verifies(worlds: Worlds, mechanism: str, split: str, adjacency: str, rows: int):
     """By all rules; the record names the error over the least, or over a bound below it."""
     version = worlds.published(scenario(mechanism, split, adjacency, rows))
     version.assert_verifies()

@@ -1,7 +1,5 @@
 """Tables measured by residuals: published, verified, and forged in vain."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -91,14 +89,14 @@ MADE = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", MADE)
-def test_verify_makes_tables_and_answers_again_from_the_residuals(worlds: Worlds, name: str) -> None:
+def test_verify_makes_tables_and_answers_again_from_the_residuals(worlds: Worlds, name: str):
     """Under both relations, with a public total, with chosen methods, and with fractions; every rule holds."""
     version = worlds.published(MADE[name])
     version.assert_verifies()
     assert [draw["key"] for draw in load(version.folder / "record.json")["replay"]["draws"]] == ["residuals"]
 
 
-def test_noisy_tables_agree_but_for_rounding(published: Version) -> None:
+def test_noisy_tables_agree_but_for_rounding(published: Version):
     """A margin of noisy counts lies within half a row a cell of any other table's, and the total is theirs."""
     published.assert_verifies()
     sexes, ages = counts(published, "sex"), counts(published, "sex_x_age")
@@ -109,7 +107,7 @@ def test_noisy_tables_agree_but_for_rounding(published: Version) -> None:
     assert abs(int(sexes.sum()) - total) <= 0.5 * (sexes.size + 1)
 
 
-def test_impossible_cells_are_zero_with_an_interval_of_zero(published: Version) -> None:
+def test_impossible_cells_are_zero_with_an_interval_of_zero(published: Version):
     """The noisy count stands in the measurements; the table has 0."""
     noisy = pq.read_table(published.folder / "measurements/trade_x_sex_x_age.parquet").to_pandas()
     made = pq.read_table(published.folder / "data/trade_x_sex_x_age.parquet").to_pandas()
@@ -119,7 +117,7 @@ def test_impossible_cells_are_zero_with_an_interval_of_zero(published: Version) 
     assert (noisy.loc[gone, "noisy"] != 0).any()
 
 
-def test_the_record_and_pages_say_how_they_were_measured(published: Version) -> None:
+def test_the_record_and_pages_say_how_they_were_measured(published: Version):
     """Error over the optimum, one draw, and the loss about each column."""
     words = published.words
     assert 1 <= float(words["noise.mechanism_choice"]["over_optimum"]) <= 1.01
@@ -131,7 +129,7 @@ def test_the_record_and_pages_say_how_they_were_measured(published: Version) -> 
     assert "for all tables together" in (published.folder / "record.html").read_text()
 
 
-def test_auto_has_gaussian_noise_and_the_record_says_why(worlds: Worlds) -> None:
+def test_auto_has_gaussian_noise_and_the_record_says_why(worlds: Worlds):
     """Residuals leave no choice: the record names it, and the error that Laplace noise would have."""
     version = worlds.published(planned_by_auto())
     chosen = version.words["noise.mechanism_choice"]
@@ -141,7 +139,7 @@ def test_auto_has_gaussian_noise_and_the_record_says_why(worlds: Worlds) -> None
     assert "gaussian" in setting["chosen"]
 
 
-def test_auto_needs_a_delta(tmp_path: Path) -> None:
+def test_auto_needs_a_delta(tmp_path: Path):
     """Refused by its line, with both ways out."""
     findings = check_spec(*planned_by_auto().written(tmp_path, ("delta: 1e-9}", "delta: 0}")))
     (found,) = [each for each in findings if each.field == "charge.delta"]
@@ -180,14 +178,12 @@ FORGED = [
 @pytest.mark.parametrize(
     ("made", "forgery"), [(made, each) for made, (_, each) in FORGED], ids=[n for _, (n, _) in FORGED]
 )
-def test_a_forgery_is_found_by_the_rule_it_breaks(
-    worlds: Worlds, tmp_path: Path, made: Scenario, forgery: Forgery
-) -> None:
+def test_a_forgery_is_found_by_the_rule_it_breaks(worlds: Worlds, tmp_path: Path, made: Scenario, forgery: Forgery):
     """All checksums agree with what was forged."""
     forgery.check_found(worlds.published(made).copy(tmp_path / "v"))
 
 
-def test_residuals_forged_with_their_digest_are_found_by_the_tables(version: Version) -> None:
+def test_residuals_forged_with_their_digest_are_found_by_the_tables(version: Version):
     """Where the journal too is made up, the tables no longer follow from the residuals."""
     set_cell(version.folder / RESIDUALS, "noisy", 3, 10**6)
     found = digest_of(version.folder / RESIDUALS, "noisy")
@@ -195,9 +191,7 @@ def test_residuals_forged_with_their_digest_are_found_by_the_tables(version: Ver
     assert not version.verify().ok
 
 
-def test_a_record_with_more_residuals_than_are_planned_is_found(
-    published: Version, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_with_more_residuals_than_are_planned_is_found(published: Version, monkeypatch: pytest.MonkeyPatch):
     """By name, before anything is made of them."""
     monkeypatch.setattr(residual_shares, "MOST_RESIDUALS", 8)
     residual_shares._remembered.cache_clear()
@@ -219,7 +213,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("product", "field", "says"), REFUSED)
-def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str, field: str, says: str) -> None:
+def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str, field: str, says: str):
     """By its key, with what is allowed, before anything is charged."""
     made = scenario()
     line = next(each for each in made.spec.splitlines() if each.startswith("product:"))
@@ -230,7 +224,7 @@ def test_what_does_not_go_with_residuals_is_refused(tmp_path: Path, product: str
     assert any(field in each.field and says in each.allowed for each in findings), findings
 
 
-def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Path) -> None:
+def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Path):
     """One event, within ε, nearer to the optimum than shares of marginals are."""
     found = {}
     for split in ("residuals, objective: max", "residuals", "optimal", "by_weight"):
@@ -245,7 +239,7 @@ def test_the_plan_costs_what_is_charged_and_stays_near_the_optimum(tmp_path: Pat
     assert 1 <= found["residuals"] <= 1.002 < found["optimal"] <= found["by_weight"]  # type: ignore[operator]
 
 
-def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Path) -> None:
+def test_the_stated_variance_of_a_small_total_is_that_of_its_noise(tmp_path: Path):
     """At the largest epsilon a rounded total is noisier by its event's own variance, which is below 1/12."""
     made = scenario()
     spec, contract = made.written(tmp_path, ("epsilon: 1.0,", "epsilon: 1000,"))

@@ -1,7 +1,5 @@
 """Sparse tables from the spec to a version that verify replays, and forged ones that it refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from fractions import Fraction
@@ -66,7 +64,7 @@ def stated(version: Version, table: str) -> tuple[Json, Json]:
 
 
 @pytest.mark.long
-def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: Version) -> None:
+def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: Version):
     """3,000 rows in 10^9 cells: the table is sparse by itself, its small margin is dense; both are replayed."""
     large.assert_verifies()
     draw, table = stated(large, LARGE)
@@ -86,7 +84,7 @@ def test_a_domain_of_a_thousand_million_cells_is_published_and_verified(large: V
     assert noisy.height < 200_000
 
 
-def test_files_say_what_the_cells_are_that_they_do_not_list(large: Version) -> None:
+def test_files_say_what_the_cells_are_that_they_do_not_list(large: Version):
     draw, _ = stated(large, LARGE)
     threshold = draw["listed"]["threshold"]
     measured = marks(large.folder / f"measurements/{LARGE}.parquet")
@@ -101,7 +99,7 @@ def test_files_say_what_the_cells_are_that_they_do_not_list(large: Version) -> N
     assert csv.rows() == pl.read_parquet(large.folder / f"data/{LARGE}.parquet").rows()
 
 
-def test_the_record_says_form_threshold_and_that_the_number_of_rows_is_released(large: Version) -> None:
+def test_the_record_says_form_threshold_and_that_the_number_of_rows_is_released(large: Version):
     record = load(large.folder / "record.json")
     Draft202012Validator(version_schemas()["record"]).validate(record)
     entries = {entry["table"]: entry for entry in large.words["product.tables"]}
@@ -124,7 +122,7 @@ def test_the_record_says_form_threshold_and_that_the_number_of_rows_is_released(
     assert "count of every other cell" in told[f"data/{LARGE}"]
 
 
-def test_the_page_explains_a_sparse_table(large: Version) -> None:
+def test_the_page_explains_a_sparse_table(large: Version):
     page = (large.folder / "record.html").read_text(encoding="utf-8")
     draw, _ = stated(large, LARGE)
     assert "1,000,000,000 cells" in page
@@ -149,7 +147,7 @@ REFINED = [
 @pytest.mark.parametrize("refine", REFINED)
 def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refine: str
-) -> None:
+):
     """Structural zeros; the first threshold is set where 2 empty cells are expected, so that it has to be lowered."""
     monkeypatch.setattr(sparse_depth, "FALSE_HITS", 2)
     version = publish_version(small(refine, epsilon="1"), tmp_path)
@@ -173,13 +171,13 @@ def test_each_refinement_of_a_sparse_table_is_published_and_replayed(
     assert (table["chosen"] is not None) == ("auto" in refine)
 
 
-def test_a_public_total_is_kept_under_replace_one(tmp_path: Path) -> None:
+def test_a_public_total_is_kept_under_replace_one(tmp_path: Path):
     version = publish_version(small("{method: simplex}", total="invariant"), tmp_path)
     assert version.verify().ok
     assert pl.read_parquet(version.folder / f"data/{SMALL}.parquet")["count"].sum() == 400
 
 
-def test_a_table_without_a_listed_cell_is_published_and_replayed(tmp_path: Path) -> None:
+def test_a_table_without_a_listed_cell_is_published_and_replayed(tmp_path: Path):
     """One row, one cell in 10^9, little noise budget: nothing reaches the first threshold, or next to nothing."""
     scenario = sparse(tables="[[c0, c1, c2]]", refine="{method: simplex}", rows=1, epsilon="0.5")
     with pytest.MonkeyPatch.context() as patch:
@@ -191,7 +189,7 @@ def test_a_table_without_a_listed_cell_is_published_and_replayed(tmp_path: Path)
     assert (version.folder / f"data/{LARGE}.csv").read_text() == "c0,c1,c2,count,lower,upper\n"
 
 
-def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path) -> None:
+def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path):
     """Killed after the draw: the grant replays the file, and the version has its digest."""
     scenario = small()
     scenario.seeded = False
@@ -211,7 +209,7 @@ def test_a_run_that_resumes_publishes_the_list_that_was_drawn(tmp_path: Path) ->
     assert np.array_equal(again.table.codes, drawn.table.codes)  # type: ignore[union-attr]
 
 
-def test_a_domain_beyond_64_bits_is_refused_and_names_its_columns(tmp_path: Path) -> None:
+def test_a_domain_beyond_64_bits_is_refused_and_names_its_columns(tmp_path: Path):
     scenario = sparse((10_000,) * 5, tables="[[c0, c1, c2, c3, c4]]")
     spec, contract = scenario.written(tmp_path)
     (finding,) = check_spec(spec, contract)
@@ -297,7 +295,7 @@ MEASURED, DATA = f"measurements/{SMALL}.parquet", f"data/{SMALL}.parquet"
 
 
 @pytest.mark.parametrize("name", ["zeros", "large"])
-def test_the_forger_s_tools_alone_change_nothing(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
+def test_the_forger_s_tools_alone_change_nothing(request: pytest.FixtureRequest, tmp_path: Path, name: str):
     version = request.getfixturevalue(name).copy(tmp_path / "v")
     if name == "zeros":
         rewrite(version.folder / MEASURED, lambda table: table)
@@ -325,7 +323,7 @@ CHANGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], bool, set[int], st
 
 
 @pytest.mark.parametrize("name", CHANGED)
-def test_a_forged_list_is_caught_by_the_rule_it_breaks(zeros: Version, tmp_path: Path, name: str) -> None:
+def test_a_forged_list_is_caught_by_the_rule_it_breaks(zeros: Version, tmp_path: Path, name: str):
     file, change, measured, rules, says = CHANGED[name]
     version = zeros.copy(tmp_path / "v")
     rewrite(version.folder / file, change)
@@ -334,7 +332,7 @@ def test_a_forged_list_is_caught_by_the_rule_it_breaks(zeros: Version, tmp_path:
     assert_caught(version, rules, says)
 
 
-def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Path) -> None:
+def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Path):
     """The threshold in record, file and journal stays: whatever lies below it must not be there."""
     version = zeros.copy(tmp_path / "v")
     table, codes = table_of(version.folder / MEASURED)
@@ -362,7 +360,7 @@ def test_a_row_added_below_the_threshold_is_caught(zeros: Version, tmp_path: Pat
 
 
 @pytest.mark.parametrize("by", [-1, 1])
-def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_path: Path, by: int) -> None:
+def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_path: Path, by: int):
     """Stated in record, file and journal alike, with the rows that it would list: the replay ends elsewhere."""
     version = zeros.copy(tmp_path / "v")
     threshold = stated(version, SMALL)[0]["listed"]["threshold"] + by
@@ -375,7 +373,6 @@ def test_another_threshold_is_caught_wherever_it_is_written(zeros: Version, tmp_
     metadata[b"sudare_threshold"] = str(threshold).encode()
     metadata[b"sudare_absent"] = f"the noisy count of a cell that is not listed is below {threshold}".encode()
     as_published(kept.replace_schema_metadata(metadata), path)
-
     edit(version.folder / "record.json", drawn(f"table:{SMALL}", "listed", threshold=threshold))
     restated(version)
     assert_caught(version, {9}, "threshold must be where the draw of these cells ends", alone=True)
@@ -421,11 +418,11 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_a_version_that_says_otherwise_is_caught(zeros: Version, tmp_path: Path, name: str) -> None:
+def test_a_version_that_says_otherwise_is_caught(zeros: Version, tmp_path: Path, name: str):
     RECORDS[name].check_found(zeros.copy(tmp_path / "v"), alone=RECORDS[name].record is nothing)
 
 
-def test_nothing_private_is_written_beside_the_list(tmp_path: Path) -> None:
+def test_nothing_private_is_written_beside_the_list(tmp_path: Path):
     """The draws' folder holds its identity and one file per draw; the sparse one is as long as its list."""
     scenario = small()
     scenario.seeded = False

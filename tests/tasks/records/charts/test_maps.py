@@ -1,7 +1,5 @@
 """Maps of places and pictures of pairs of columns: shades follow the numbers, and nothing of a label is markup."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ def places(**changed: Any) -> Contract:
     return Contract.model_validate({**identity, **terms, "columns": [Column.model_validate(fields)]})
 
 
-def test_shades_follow_the_numbers_and_what_is_unknown_is_hatched() -> None:
+def test_shades_follow_the_numbers_and_what_is_unknown_is_hatched():
     """From zero by the square root; else evenly between the least and the largest number that are known."""
     values, known = np.array([0.0, 25.0, 100.0, 9.0, 5.0]), np.array([True, True, True, False, False])
     terms: dict[str, Any] = {"texts": [*TEXTS, ""], "what": "counts", "ends": ("0", "100")}
@@ -54,7 +52,7 @@ def test_shades_follow_the_numbers_and_what_is_unknown_is_hatched() -> None:
     assert re.findall(r'class="(h\d|unknown)"', str(none.drawing)) == ["unknown"] * 3
 
 
-def test_labels_are_texts_in_a_map() -> None:
+def test_labels_are_texts_in_a_map():
     """Neither markup nor a brace of a label is taken for ours."""
     terms: dict[str, Any] = {"texts": [*TEXTS, ""], "what": "w", "ends": ("0", "4")}
     drawn = place_map(places(), "place", np.arange(5.0), known=np.ones(5, np.bool_), from_zero=True, **terms)
@@ -65,7 +63,7 @@ def test_labels_are_texts_in_a_map() -> None:
     assert "<b>" not in str(drawn.drawing)
 
 
-def test_a_map_refers_to_outlines_that_stand_once() -> None:
+def test_a_map_refers_to_outlines_that_stand_once():
     contract = places()
     found = re.findall(r'id="(outline-[\d-]+)" d="([^"]+)"', str(outlines(contract)))
     shapes = shapes_of(contract, ["place"])
@@ -84,8 +82,6 @@ def test_a_map_refers_to_outlines_that_stand_once() -> None:
 
 @dataclass
 class Mapped(StatisticsScenario):
-    """Statistics by wards with shapes."""
-
     release: str = "mapped"
     product: str = "{kind: statistics, mechanism: laplace, tables: [{by: [ward], of: [count, {mean: age}]}]}"
     formats: str = "[parquet]"
@@ -114,7 +110,7 @@ def mapped(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_with_shapes_verifies_and_shows_a_map_of_each_statistic(mapped: Version) -> None:
+def test_a_version_with_shapes_verifies_and_shows_a_map_of_each_statistic(mapped: Version):
     """All pages have the outlines once, and a map each for counts and means with the numbers of the file."""
     assert broken(mapped.verify()) == set()
     for name in map(page_name, languages()):
@@ -124,7 +120,7 @@ def test_a_version_with_shapes_verifies_and_shows_a_map_of_each_statistic(mapped
         assert page.count("Made up") >= 2
 
 
-def test_a_page_with_another_map_is_found(mapped: Version, tmp_path: Path) -> None:
+def test_a_page_with_another_map_is_found(mapped: Version, tmp_path: Path):
     """An outline that the record does not have, in the page alone, breaks the rule of the pages."""
     version = mapped.copy(tmp_path / "copy")
     page = (version.folder / "record.html").read_text()
@@ -138,7 +134,7 @@ def drawn(columns: int) -> PairMap:
     return pair_map([f"c{place}" for place in range(columns)], darkness, texts, "Pairs.")
 
 
-def test_few_columns_have_numbers() -> None:
+def test_few_columns_have_numbers():
     first, others = drawn(12).rows[0]
     assert first == "c0"
     assert (others[1].text, others[1].label, others[1].level) == ("4", "c0 × c1: 4", HEAT_LEVELS)
@@ -146,14 +142,14 @@ def test_few_columns_have_numbers() -> None:
 
 
 @pytest.mark.parametrize("columns", [13, 40])
-def test_more_columns_have_names_and_tell_the_number_to_a_pointer(columns: int) -> None:
+def test_more_columns_have_names_and_tell_the_number_to_a_pointer(columns: int):
     found = drawn(columns)
     assert found.picture is None
     assert found.rows[0][1][1].text == ""
     assert found.rows[0][1][1].label == "c0 × c1: 4"
 
 
-def test_very_many_columns_are_squares() -> None:
+def test_very_many_columns_are_squares():
     found = drawn(41)
     assert found.rows == []
     assert 'viewBox="0 0 41 41"' in str(found.picture)

@@ -1,7 +1,5 @@
 """The page's pictures: maps pixel by pixel, and where the error of a cell passes its marks."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib
@@ -45,14 +43,14 @@ def picture(address: str) -> tuple[NDArray[np.uint8], bytes]:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 100))
-def test_a_png_holds_its_pixels(height: int, width: int, seed: int) -> None:
+def test_a_png_holds_its_pixels(height: int, width: int, seed: int):
     shaded = np.random.default_rng(seed).integers(0, LEVELS + 1, (height, width)).astype(np.uint8)
     found, colours = pixels(png(shaded, palette()))
     assert np.array_equal(found, shaded)
     assert len(colours) == 3 * (LEVELS + 1)
 
 
-def test_a_map_shows_the_last_value_on_top_and_nothing_below_zero() -> None:
+def test_a_map_shows_the_last_value_on_top_and_nothing_below_zero():
     """The first axis rises, as on a map; zeros and negative counts show the ground; larger counts are darker."""
     made = draw_map(TABLE, UP, RIGHT, side=8)
     found, _ = picture(made.source)
@@ -67,17 +65,17 @@ def test_a_map_shows_the_last_value_on_top_and_nothing_below_zero() -> None:
 @pytest.mark.parametrize(
     ("largest", "powers"), [(1_319_092, ["1", "10", "100", "1k", "10k"]), (1000, ["1", "10", "100"])]
 )
-def test_the_legend_writes_no_power_under_its_last_number(largest: int, powers: list[str]) -> None:
+def test_the_legend_writes_no_power_under_its_last_number(largest: int, powers: list[str]):
     made = draw_map(np.array([[0, largest]]), UP, RIGHT, side=4)
     assert re.findall(r">([^<>]+)</text>", made.ticks) == [*powers, f"{largest:,}"]
 
 
-def test_the_same_table_gives_the_same_map() -> None:
+def test_the_same_table_gives_the_same_map():
     assert draw_map(TABLE, UP, RIGHT, side=8) == draw_map(TABLE.copy(), UP, RIGHT, side=8)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 12))
-def test_blocks_hold_every_cell_once(rows: int, columns: int, side: int) -> None:
+def test_blocks_hold_every_cell_once(rows: int, columns: int, side: int):
     """Sums of squares, those at the ends cut off, computed cell by cell; no more pixels than there is room for."""
     values = np.arange(rows * columns).reshape(rows, columns)
     made = draw_map(values, UP, RIGHT, side=side)
@@ -89,7 +87,7 @@ def test_blocks_hold_every_cell_once(rows: int, columns: int, side: int) -> None
 
 
 @given(st.lists(st.floats(-10, 1e9), min_size=1, max_size=50))
-def test_shades_follow_the_counts(values: list[float]) -> None:
+def test_shades_follow_the_counts(values: list[float]):
     """Larger counts are never lighter; what is above zero is never blank, what is not always is."""
     counts = np.sort(np.array(values))
     found = shades(counts, max(10.0, float(counts.max())))
@@ -98,21 +96,21 @@ def test_shades_follow_the_counts(values: list[float]) -> None:
     assert found.max() <= LEVELS
 
 
-def test_the_colours_darken_evenly() -> None:
+def test_the_colours_darken_evenly():
     """Whoever sees no hues still sees the order: luminance falls from each shade to the next."""
     linear = [[(part / 255) ** 2.2 for part in colour] for colour in palette()]
     luminance = np.array(linear) @ [0.2126, 0.7152, 0.0722]
     assert (np.diff(luminance) < 0).all()
 
 
-def test_many_maps_share_the_page() -> None:
+def test_many_maps_share_the_page():
     """All of them together have no more than 256 × 256 pixels."""
     assert room(1).side == 256
     for tables in (1, 2, 7, 64, 500):
         assert tables * room(tables).side ** 2 <= 256 * 256
 
 
-def test_the_error_plot_marks_where_the_noise_is_a_tenth_and_a_half() -> None:
+def test_the_error_plot_marks_where_the_noise_is_a_tenth_and_a_half():
     """Noise that reaches 9 is a half of 18 and a tenth of 90."""
     plot = error_plot(np.array([0, 5, 18, 20, 90, 2000, -3]), 9)
     assert plot is not None
@@ -122,14 +120,14 @@ def test_the_error_plot_marks_where_the_noise_is_a_tenth_and_a_half() -> None:
     assert "10 % at 90 (2 cells are as large)" in drawn
 
 
-def test_the_error_line_falls_by_a_decade_a_decade() -> None:
+def test_the_error_line_falls_by_a_decade_a_decade():
     """From 1000 % at a tenth of the reach: on these axes, from (1, 1000 %) to (10,000, 0.1 %), a diagonal."""
     plot = error_plot(np.array([10_000]), 10)
     assert plot is not None
     assert '<path class="curve" d="M0 0L1000 1000"/>' in str(plot.drawing)
 
 
-def test_a_label_without_room_to_its_right_stands_to_the_left() -> None:
+def test_a_label_without_room_to_its_right_stands_to_the_left():
     """The noise is a tenth at 630, near the right edge, where 1,000 is the largest size that is drawn."""
     plot = error_plot(np.array([250]), 63)
     assert plot is not None
@@ -138,7 +136,7 @@ def test_a_label_without_room_to_its_right_stands_to_the_left() -> None:
 
 
 @given(st.lists(st.floats(-5, 1e7), min_size=1, max_size=30), st.integers(0, 10**6))
-def test_the_error_plot_stays_inside(values: list[float], half_width: int) -> None:
+def test_the_error_plot_stays_inside(values: list[float], half_width: int):
     """Lines and bars stay within the plot, marks and texts within the figure; no noise or no count, no plot."""
     counts = np.array(values)
     plot = error_plot(counts, half_width)
@@ -152,6 +150,6 @@ def test_the_error_plot_stays_inside(values: list[float], half_width: int) -> No
 
 
 @pytest.mark.parametrize("counts", [np.zeros((2, 2)), np.full((2, 2), 0.25), np.array([[3]])])
-def test_small_counts_have_maps_too(counts: NDArray[np.float64]) -> None:
+def test_small_counts_have_maps_too(counts: NDArray[np.float64]):
     found, _ = picture(draw_map(counts, UP, RIGHT, side=4).source)
     assert (found > 0).all() == (counts > 0).all()

@@ -7,8 +7,6 @@ are held to more than there: none may be empty, and a date is one. The newer for
 057e5d81cf60150dd3307e0cf4504b957802fb3b.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

@@ -1,7 +1,5 @@
 """Registry entry, lineage event and privacy label: their form, where their numbers come from, and forged ones."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -68,7 +66,7 @@ def wrong(schema: dict[str, Any], value: Any) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(value)]
 
 
-def test_the_entry_has_the_form_of_the_registry(record: RecordExplanation) -> None:
+def test_the_entry_has_the_form_of_the_registry(record: RecordExplanation):
     """With everything declared, the entry is complete, and of the highest tier."""
     entry = deployment(with_declared(record))
     assert wrong(DEPLOYMENT, entry) == []
@@ -76,7 +74,7 @@ def test_the_entry_has_the_form_of_the_registry(record: RecordExplanation) -> No
     assert (entry["tier"], entry["status"]) == (3, "Draft")
 
 
-def test_what_nobody_declared_is_named_and_not_invented(record: RecordExplanation) -> None:
+def test_what_nobody_declared_is_named_and_not_invented(record: RecordExplanation):
     """What the schema misses is what the first lines name, no more; the rest has its form."""
     text = deployment_yaml(record).decode()
     assert "#   product.data_curators: curator: who publishes\n" in text
@@ -89,7 +87,7 @@ def test_what_nobody_declared_is_named_and_not_invented(record: RecordExplanatio
     assert len(messages) == 2
 
 
-def test_the_form_that_is_asked_for_is_strict(record: RecordExplanation) -> None:
+def test_the_form_that_is_asked_for_is_strict(record: RecordExplanation):
     """The test of the form can fail: another name, a missing field, a text for a number."""
     entry = deployment(with_declared(record))
     for spoil in (
@@ -108,19 +106,19 @@ def test_the_form_that_is_asked_for_is_strict(record: RecordExplanation) -> None
         assert wrong(DEPLOYMENT, other)
 
 
-def test_the_entry_has_the_numbers_of_the_record(record: RecordExplanation) -> None:
+def test_the_entry_has_the_numbers_of_the_record(record: RecordExplanation):
     entry = yaml.safe_load(deployment_yaml(record))["deployment"]
     assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 2.499999995191, "delta": 1e-8}
     assert entry["dp_flavor"]["name"] == "Approximate DP"
     assert "the check domain:wage held" in entry["dp_flavor"]["unprotected_quantities"]
 
 
-def test_the_event_has_the_form_of_openlineage(versions: dict[str, Version]) -> None:
+def test_the_event_has_the_form_of_openlineage(versions: dict[str, Version]):
     for version in versions.values():
         assert wrong(RUN_EVENT, load(version.folder / "lineage.json")) == []
 
 
-def test_the_form_of_an_event_is_strict(record: RecordExplanation) -> None:
+def test_the_form_of_an_event_is_strict(record: RecordExplanation):
     event = run_event(record)
     for spoil in (
         lambda e: e.pop("schemaURL"),
@@ -133,7 +131,7 @@ def test_the_form_of_an_event_is_strict(record: RecordExplanation) -> None:
         assert wrong(RUN_EVENT, other)
 
 
-def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, record: RecordExplanation) -> None:
+def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, record: RecordExplanation):
     """Only the declared gate is an assertion; the source is named by its contract; every file is an output."""
     event = run_event(record)
     [source] = event["inputs"]
@@ -145,7 +143,7 @@ def test_the_event_tells_of_gates_and_files_and_nothing_private(ours: Version, r
     assert "rowCount" not in json.dumps(source)
 
 
-def test_no_description_shows_what_is_withheld(ours: Version) -> None:
+def test_no_description_shows_what_is_withheld(ours: Version):
     """The path and name of the source, and the exact times, are for auditors."""
     path = ours.folder.parents[2] / "records" / Path(*ours.folder.parts[-2:]) / "record.auditor.json"
     hidden = [value for value in load(path)["record"]["auditor"].values() if isinstance(value, str)]
@@ -155,7 +153,7 @@ def test_no_description_shows_what_is_withheld(ours: Version) -> None:
         assert [value for value in hidden if value in text] == []
 
 
-def test_the_label_is_one_page_of_escaped_text_without_script(record: RecordExplanation) -> None:
+def test_the_label_is_one_page_of_escaped_text_without_script(record: RecordExplanation):
     """What a contract says is text; nothing is loaded from anywhere."""
     curator = '"><img src=x onerror=alert(1)>'
     hostile = {"identity.title": "<script>alert(1)</script>", "accountability.curator": curator}
@@ -169,7 +167,7 @@ def test_the_label_is_one_page_of_escaped_text_without_script(record: RecordExpl
     assert '<data value="2.499999995191">' in page
 
 
-def test_descriptions_are_made_of_the_written_record(ours: Version, record: RecordExplanation) -> None:
+def test_descriptions_are_made_of_the_written_record(ours: Version, record: RecordExplanation):
     """Made again from record.json as it is read, they have the same bytes."""
     for name, content in descriptions(record).items():
         assert (ours.folder / name).read_bytes() == content
@@ -217,7 +215,7 @@ def less_learned(folder: Path) -> None:
 )
 def test_a_description_that_says_something_else_is_found(
     spoilt: Version, name: str, change: Callable[[Path], object], says: str
-) -> None:
+):
     """Also by a publisher who signs it: rule 10, in the file that was changed."""
     change(spoilt.folder)
     report = forge(spoilt).verify()
@@ -226,7 +224,7 @@ def test_a_description_that_says_something_else_is_found(
     assert says in " ".join(f.found for f in report.findings)
 
 
-def test_other_code_compares_numbers_and_not_bytes(spoilt: Version) -> None:
+def test_other_code_compares_numbers_and_not_bytes(spoilt: Version):
     """A record of other code: another layout is no finding, another ε is."""
     forge(spoilt, record=lambda record: told(record, "software.code", "2" * 64))
     replaced("deployment.yaml", "tier: 1", "tier: 3")(spoilt.folder)
@@ -238,6 +236,6 @@ def test_other_code_compares_numbers_and_not_bytes(spoilt: Version) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FROM_RECORD))
-def test_a_missing_description_is_a_missing_file(spoilt: Version, name: str) -> None:
+def test_a_missing_description_is_a_missing_file(spoilt: Version, name: str):
     (spoilt.folder / name).unlink()
     assert name in " ".join(str(vars(f)) for f in spoilt.verify().findings)

@@ -1,7 +1,5 @@
 """What label, registry entry, lineage and dataset description say of a kind of product, and of its columns."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -25,7 +23,7 @@ def costs(worlds: Worlds) -> Version:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_kind_has_words_and_a_type_that_the_registry_knows(kind: str) -> None:
+def test_a_kind_has_words_and_a_type_that_the_registry_knows(kind: str):
     words = record_part(kind).words
     assert words.label
     assert words.registered in TYPES
@@ -33,12 +31,12 @@ def test_a_kind_has_words_and_a_type_that_the_registry_knows(kind: str) -> None:
     assert words.remark.endswith(".")
 
 
-def test_kinds_differ_in_what_people_read_of_them() -> None:
+def test_kinds_differ_in_what_people_read_of_them():
     labels = sorted(record_part(kind).words.label for kind in BUILT_IN)
     assert all(one != other for one, other in pairwise(labels))
 
 
-def test_label_and_entry_call_statistics_by_their_name(costs: Version) -> None:
+def test_label_and_entry_call_statistics_by_their_name(costs: Version):
     explanation = published_explanation(lambda name: (costs.folder / name).read_bytes())
     assert "counts, sums and means ·" in label_html(explanation).decode()
     entry = yaml.safe_load((costs.folder / "deployment.yaml").read_text(encoding="utf-8"))["deployment"]
@@ -46,7 +44,7 @@ def test_label_and_entry_call_statistics_by_their_name(costs: Version) -> None:
     assert entry["product"]["description"].startswith("Noisy counts, sums and means about ")
 
 
-def test_every_column_of_statistics_and_of_noisy_sums_is_described(costs: Version) -> None:
+def test_every_column_of_statistics_and_of_noisy_sums_is_described(costs: Version):
     """Only columns that rows are grouped by are labels of cells, and nothing is called refined."""
     described = load(costs.folder / "croissant.json")
     contract = {column["name"] for column in load(costs.folder / "record.json")["replay"]["contract"]["columns"]}
@@ -66,7 +64,7 @@ def test_every_column_of_statistics_and_of_noisy_sums_is_described(costs: Versio
     assert files["data/bills.csv"] == "Statistics by cell, with 95 % intervals."
 
 
-def test_what_is_added_up_is_a_source_of_sums_and_means_and_not_of_counts(costs: Version) -> None:
+def test_what_is_added_up_is_a_source_of_sums_and_means_and_not_of_counts(costs: Version):
     """A sum of bills by ward and age comes of three declared columns, a count of two; the mark of small cells too."""
     outputs = {each["name"].partition("/v1/")[2]: each for each in load(costs.folder / "lineage.json")["outputs"]}
 

@@ -1,7 +1,5 @@
 """CSV files with labels that a spreadsheet would run: neutralised, read back, and found where a quote is missing."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable
@@ -98,7 +96,7 @@ def cells(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_csv_files_have_a_quote_in_front_and_parquet_keeps_the_label(published: Version) -> None:
+def test_csv_files_have_a_quote_in_front_and_parquet_keeps_the_label(published: Version):
     """Every formula, quoted label and name of a column is text in CSV; verify reads them back."""
     header, *rows = cells(published.folder / "data/marks.csv")
     table = pq.read_table(published.folder / "data/marks.parquet")
@@ -113,7 +111,7 @@ def test_csv_files_have_a_quote_in_front_and_parquet_keeps_the_label(published: 
     published.assert_verifies()
 
 
-def test_the_version_says_how_its_csv_files_are_written(version: Version) -> None:
+def test_the_version_says_how_its_csv_files_are_written(version: Version):
     """It is public."""
     record = load(version.folder / "record.json")
     Draft202012Validator(version_schemas()["record"]).validate(record)
@@ -121,7 +119,7 @@ def test_the_version_says_how_its_csv_files_are_written(version: Version) -> Non
     assert version.words["output.formulas"] == stated("neutralised")
 
 
-def test_a_file_of_one_column_keeps_its_missing_values() -> None:
+def test_a_file_of_one_column_keeps_its_missing_values():
     rows = pa.table({"age": pa.array([1, None, 3, None], pa.int64())})
     written = BytesIO()
     write_csv(rows, written, header=True, formulas=None)
@@ -129,7 +127,7 @@ def test_a_file_of_one_column_keeps_its_missing_values() -> None:
 
 
 @pytest.mark.parametrize("formulas", ["accepted", None])
-def test_a_record_that_states_another_way_of_writing_is_refused(version: Version, formulas: Formulas | None) -> None:
+def test_a_record_that_states_another_way_of_writing_is_refused(version: Version, formulas: Formulas | None):
     def change(record: Any) -> None:
         record["replay"]["formulas"] = formulas
 
@@ -138,7 +136,7 @@ def test_a_record_that_states_another_way_of_writing_is_refused(version: Version
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_version_with_formulas_does_not_say_that_it_has_none(worlds: Worlds, tmp_path: Path, kind: str) -> None:
+def test_a_version_with_formulas_does_not_say_that_it_has_none(worlds: Worlds, tmp_path: Path, kind: str):
     """As they are, they are no other bytes under `formulas: accepted` than under nothing; the labels tell."""
     version = as_forged(worlds.published(KINDS[kind]("accepted")).copy(tmp_path / "v"))
     report = version.verify()
@@ -163,7 +161,7 @@ def test_a_version_with_formulas_does_not_say_that_it_has_none(worlds: Worlds, t
 @pytest.mark.parametrize("record", [lambda record: None, by_other_libraries], ids=["these", "others"])
 def test_a_quote_that_is_missing_or_too_many_is_found(
     version: Version, before: bytes, after: bytes, record: Callable[[Any], object]
-) -> None:
+):
     """Whichever libraries wrote the file, and though its publisher signed it."""
     path = version.folder / "data/marks.csv"
     content = path.read_bytes()
@@ -174,7 +172,7 @@ def test_a_quote_that_is_missing_or_too_many_is_found(
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_accepted_labels_stand_in_csv_files_as_they_are(make: Make, tmp_path: Path) -> None:
+def test_accepted_labels_stand_in_csv_files_as_they_are(make: Make, tmp_path: Path):
     version = publish_version(make("accepted"), tmp_path)
     header, *rows = cells(version.folder / "data/marks.csv")
     assert header[:2] == ["mark", "=sign"]
@@ -182,7 +180,7 @@ def test_accepted_labels_stand_in_csv_files_as_they_are(make: Make, tmp_path: Pa
     version.assert_verifies()
 
 
-def test_sampled_rows_are_written_as_the_version_writes_them(tmp_path: Path) -> None:
+def test_sampled_rows_are_written_as_the_version_writes_them(tmp_path: Path):
     version = publish_version(synthetic_rows("neutralised"), tmp_path / "v")
     for name in ("more.csv", "more.parquet"):
         where = {"mark": ["=x", "'=x", "-1"]}
@@ -192,7 +190,7 @@ def test_sampled_rows_are_written_as_the_version_writes_them(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("formulas", ["neutralised", "accepted", None])
-def test_what_is_written_is_read_back(formulas: Formulas | None) -> None:
+def test_what_is_written_is_read_back(formulas: Formulas | None):
     """Labels in a dictionary or not, missing ones too, in several pieces; without neutralising they stay."""
     labels = pa.chunked_array([[*LABELS, None], ["=x", "plain"], []], pa.string())
     numbers = pa.chunked_array([list(range(-6, 7))], pa.int64())
@@ -208,7 +206,7 @@ def test_what_is_written_is_read_back(formulas: Formulas | None) -> None:
 
 
 @pytest.mark.parametrize("formulas", ["neutralised", "accepted", None])
-def test_labels_of_wide_offsets_are_written_and_read_as_any(formulas: Formulas | None) -> None:
+def test_labels_of_wide_offsets_are_written_and_read_as_any(formulas: Formulas | None):
     """Arrow keeps texts as string or large_string: the same labels are the same bytes, quotes and all."""
     labels, written = ["=1+1", "'x", "a, b", 'say "no"', None], []
     for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.large_string())):
@@ -221,7 +219,7 @@ def test_labels_of_wide_offsets_are_written_and_read_as_any(formulas: Formulas |
     assert again["label"].cast(pa.string()).to_pylist() == labels
 
 
-def test_numbers_are_written_as_polars_writes_them() -> None:
+def test_numbers_are_written_as_polars_writes_them():
     """Every form of a number, 20,000 random ones and the ends of the range: a second writer agrees on each byte."""
     bits = np.random.default_rng(7).integers(0, 2**63, 20_000, dtype=np.int64)
     ends = [0.0, -0.0, 9.99e-6, 1e-5, -1.25e-5, 1e-4, 1e15, 1e16, -1e16, 5e-324, math.inf, -math.inf, math.nan, None]
@@ -242,7 +240,7 @@ ODD_CONTRACT = CONTRACT.replace(*ODD_WARDS)
 
 @pytest.mark.long
 @pytest.mark.parametrize(("federation", "name"), [(TABLES, "ward_x_long.csv"), (MARGINALS, "long-stays.csv")])
-def test_a_federation_neutralises_too(tmp_path: Path, federation: str, name: str) -> None:
+def test_a_federation_neutralises_too(tmp_path: Path, federation: str, name: str):
     """What is published is found otherwise when the coordinator takes a quote away, and signs it."""
     run = released(tmp_path, f"{federation}formulas: neutralised\n", contract=ODD_CONTRACT)
     assert verify(run.folder, public_key=run.version.key).ok
@@ -260,7 +258,7 @@ def test_a_federation_neutralises_too(tmp_path: Path, federation: str, name: str
 
 
 @pytest.mark.parametrize("federation", [TABLES, MARGINALS])
-def test_a_federation_that_writes_formulas_needs_a_choice(tmp_path: Path, federation: str) -> None:
+def test_a_federation_that_writes_formulas_needs_a_choice(tmp_path: Path, federation: str):
     """A classifier has no CSV file, and needs none."""
     spec = a_coordinator(tmp_path / "c", federation=federation, contract=ODD_CONTRACT)[0]
     contract = load_contract(spec.parent / "wards.odcs.yaml")

@@ -1,7 +1,5 @@
 """Data files once more in parts: what is written, what engines read, and forged parts that verify refuses."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,7 +32,7 @@ def listed(version: Version) -> list[Json]:
     return [file for file in files if "/part-" in file["path"]]
 
 
-def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version) -> None:
+def test_parts_are_the_rows_of_the_whole_file_and_verify(published: Version):
     """An engine that reads the folder gets the file; each part says where it is from, and nothing else counts it."""
     assert published.verify().ok
     parts = listed(published)
@@ -91,7 +89,7 @@ def one_more(folder: Path) -> None:
 )
 def test_forged_parts_are_caught_where_all_digests_and_signatures_hold(
     version: Version, change: Callable[[Path], object], says: str
-) -> None:
+):
     change(version.folder)
     if change is lost_part:
         edit(version.folder / "record.json", lambda r: r.update(files=[f for f in r["files"] if f["path"] != PART]))
@@ -102,7 +100,7 @@ def test_forged_parts_are_caught_where_all_digests_and_signatures_hold(
     assert_caught(forge(version), {9}, says)
 
 
-def test_a_part_of_a_file_that_is_none_is_refused(version: Version) -> None:
+def test_a_part_of_a_file_that_is_none_is_refused(version: Version):
     (version.folder / "data" / "sex").mkdir()
     source = version.folder / "data" / "age" / "part-00000.parquet"
     shutil.copy(source, version.folder / "data" / "sex" / "part-00000.parquet")
@@ -110,7 +108,7 @@ def test_a_part_of_a_file_that_is_none_is_refused(version: Version) -> None:
 
 
 @pytest.mark.long
-def test_synthetic_rows_in_parts_verify(tmp_path: Path) -> None:
+def test_synthetic_rows_in_parts_verify(tmp_path: Path):
     version = publish_version(SyntheticScenario(formats="[parquet, parts]"), tmp_path)
     assert version.verify().ok
     [part] = listed(version)

@@ -1,7 +1,5 @@
 """The checklist of hazards follows the run; the known limits are those of the manual."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -37,13 +35,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFacts]:
 
 
 def standings(facts: RunFacts) -> dict[int, str]:
-    """Each hazard's standing, by number."""
     stated = hazards(Run(facts, ()))
     return {number: standing for standing in ("met", "limit", "not_applicable") for number in stated[standing]}
 
 
 @pytest.mark.long
-def test_each_hazard_stands_once_and_is_met_limited_or_not_applicable(runs: dict[str, RunFacts]) -> None:
+def test_each_hazard_stands_once_and_is_met_limited_or_not_applicable(runs: dict[str, RunFacts]):
     for facts in runs.values():
         stated = hazards(Run(facts, ()))
         listed = [*stated["met"], *stated["limit"], *stated["not_applicable"]]
@@ -51,7 +48,7 @@ def test_each_hazard_stands_once_and_is_met_limited_or_not_applicable(runs: dict
         assert all(stated[standing] for standing in ("met", "limit", "not_applicable"))
 
 
-def test_which_hazards_concern_a_run_follows_from_its_draws(runs: dict[str, RunFacts]) -> None:
+def test_which_hazards_concern_a_run_follows_from_its_draws(runs: dict[str, RunFacts]):
     """Private choices and a number of rows concern synthetic rows alone; suppression and thresholds tables alone."""
     town, stays = standings(runs["town"]), standings(runs["stays"])
     choices, rows, cells, thresholds, batches = 31, 27, 26, 39, 14
@@ -64,7 +61,7 @@ def test_which_hazards_concern_a_run_follows_from_its_draws(runs: dict[str, RunF
     assert town[batches] == stays[batches] == "not_applicable"
 
 
-def test_the_hazards_are_those_of_the_manual() -> None:
+def test_the_hazards_are_those_of_the_manual():
     """docs/hazards.md has the version, numbers all of them, and says of each how it stands and whom it concerns."""
     page = (DOCS / "hazards.md").read_text(encoding="utf-8")
     assert page.startswith(f"# Hazards, version {VERSION}\n")
@@ -78,7 +75,7 @@ def test_the_hazards_are_those_of_the_manual() -> None:
     assert len({which for which, _ in concerns}) == len({concern for _, concern in concerns}) == len(concerns)
 
 
-def test_a_hazard_cites_limits_and_fields_that_are_there() -> None:
+def test_a_hazard_cites_limits_and_fields_that_are_there():
     """Known limits by number, fields of a record by section and name."""
     page = (DOCS / "hazards.md").read_text(encoding="utf-8")
     cited = {int(number) for number in re.findall(r"\blimit ([0-9]+)", page)}
@@ -90,7 +87,7 @@ def test_a_hazard_cites_limits_and_fields_that_are_there() -> None:
     assert fields <= names | sections
 
 
-def test_the_known_limits_are_those_of_the_manual() -> None:
+def test_the_known_limits_are_those_of_the_manual():
     """Numbers and titles are those of the short list and of the long one, all of them, in order."""
     for page, heading in (
         ("guarantees.md", "\n## Known limits\n"),
@@ -101,7 +98,7 @@ def test_the_known_limits_are_those_of_the_manual() -> None:
         assert [(int(number), title) for number, title in limits] == [(limit.number, limit.title) for limit in LIMITS]
 
 
-def test_limits_that_do_not_concern_a_run_are_left_out(runs: dict[str, RunFacts]) -> None:
+def test_limits_that_do_not_concern_a_run_are_left_out(runs: dict[str, RunFacts]):
     """Large moves only with several rows a unit, made-up rows and their limits only where there are some."""
     numbers = {name: {each["number"] for each in limits_of(Run(facts, ()))} for name, facts in runs.items()}
     assert 16 in numbers["guild"] - numbers["town"]

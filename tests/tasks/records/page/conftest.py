@@ -1,7 +1,5 @@
 """A record of every kind of product, and a browser to look at it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +32,6 @@ KINDS: dict[str, Callable[[], AnyScenario]] = {
 
 @pytest.fixture(scope="module")
 def records(worlds: Worlds, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A version of each kind of product, and one of a federation."""
     federated = once(tmp_path_factory, "federated-tables", lambda folder: released(folder, TABLES))
     [page] = federated.glob("c/models/*/v1/record.html")
     return {kind: worlds.published(make(), here=True).folder for kind, make in KINDS.items()} | {

@@ -1,7 +1,5 @@
 """The page's numbers and charts: beliefs, the scale of known releases, and letters of reliability."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -48,13 +46,13 @@ def numbers(svg: str) -> list[float]:
     ]
 
 
-def test_even_odds_times_three_are_three_quarters() -> None:
+def test_even_odds_times_three_are_three_quarters():
     """1:1 times 3 is 3:1."""
     assert posterior(Fraction(1, 2), Decimal(3)) == pytest.approx(0.75)
     assert posterior(Fraction(9, 10), 1 / Decimal(9)) == pytest.approx(0.5)
 
 
-def test_beliefs_are_those_of_the_record_and_never_certain() -> None:
+def test_beliefs_are_those_of_the_record_and_never_certain():
     """With delta odds grow by 10/9 more; upper ends are rounded up, lower ends down; even of an absurd epsilon."""
     text = [part for belief in beliefs("1000", "0") for part in (belief.least, belief.most)]
     assert set(text) == {"almost 0 %", "almost 100 %"}
@@ -72,13 +70,13 @@ def test_beliefs_are_those_of_the_record_and_never_certain() -> None:
 @pytest.mark.parametrize(
     ("scope", "words"), [("block", "within one time block"), ("lifetime", "over all time blocks")]
 )
-def test_whom_the_accounts_protect_is_said_with_the_scope(scope: str, words: str) -> None:
+def test_whom_the_accounts_protect_is_said_with_the_scope(scope: str, words: str):
     """A unit alone does not say whether somebody who is in several time blocks is bounded over all of them."""
     assert subject({"unit.unit": "one row", "unit.scope": scope}) == f"one row, {words}"
 
 
 @given(st.integers(1, 10**16))
-def test_brief_amounts_are_rounded_against_the_spender(pico: int) -> None:
+def test_brief_amounts_are_rounded_against_the_spender(pico: int):
     """What is lost is never shown smaller, what is left never larger, and neither by more than a thousandth."""
     exact = Decimal(pico) / 10**12
     lost, left = (Decimal(brief(str(exact), up=up)) for up in (True, False))
@@ -86,7 +84,7 @@ def test_brief_amounts_are_rounded_against_the_spender(pico: int) -> None:
     assert lost - left <= exact / 999
 
 
-def test_a_rounded_loss_says_so() -> None:
+def test_a_rounded_loss_says_so():
     assert at_most("1") == "= 1"
     assert at_most("2.499999986047") == "≤ 2.5"
     assert brief("1000", up=True) == "1000"
@@ -95,25 +93,25 @@ def test_a_rounded_loss_says_so() -> None:
 @pytest.mark.parametrize(
     ("width", "size", "text"), [(9, 1, "9×"), (9, 9, "1×"), (9, 10, "90 %"), (9, 10_000, "0.09 %")]
 )
-def test_relative_error(width: int, size: int, text: str) -> None:
+def test_relative_error(width: int, size: int, text: str):
     assert relative_error(width, size) == text
 
 
 @given(st.integers(-50, 2000), st.integers(-100, 2000), st.integers(0, 300))
-def test_bars_and_whiskers_stay_inside(count: int, noisy: int, width: int) -> None:
+def test_bars_and_whiskers_stay_inside(count: int, noisy: int, width: int):
     """Whatever is drawn lies between the ends of the strip."""
     svg = charts.count_bar(count, (noisy - width, noisy, noisy + width), (-10, 1000))
     assert all(0 <= number <= 1000 for number in numbers(str(svg)))
 
 
-def test_a_bar_is_as_long_as_its_count() -> None:
+def test_a_bar_is_as_long_as_its_count():
     """On a scale from 0 to 200 a count of 50 is a quarter, with its whisker from 40 to 60."""
     svg = str(charts.count_bar(50, (40, 50, 60), (0, 200)))
     assert '<rect x="0" y="2" width="250"' in svg
     assert "M200 8H300" in svg
 
 
-def test_the_budget_bar_is_full() -> None:
+def test_the_budget_bar_is_full():
     svg = str(charts.budget_bar([("before", 1.0), ("charged", 0.5), ("left", 0.5)]))
     assert re.findall(r'class="(\w+)" x="(\d+)" y="0" width="(\d+)"', svg) == [
         ("before", "0", "500"),
@@ -124,14 +122,14 @@ def test_the_budget_bar_is_full() -> None:
 
 @pytest.mark.parametrize("event", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("half_width", [0, 1, 19])
-def test_the_noise_curve_marks_its_interval(event: DiscreteLaplace | DiscreteGaussian, half_width: int) -> None:
+def test_the_noise_curve_marks_its_interval(event: DiscreteLaplace | DiscreteGaussian, half_width: int):
     svg = str(charts.noise_curve(event, half_width))
     assert ("+19" in svg) == (half_width == 19)
     assert all(0 <= number <= 1000 for number in numbers(svg))
 
 
 @given(st.lists(st.integers(-20, 10_000), min_size=1, max_size=40))
-def test_heat_levels_follow_the_counts(values: list[int]) -> None:
+def test_heat_levels_follow_the_counts(values: list[int]):
     """Larger counts are never lighter, the largest is darkest, and nothing is left blank that is above zero."""
     counts = np.array(values)
     levels = charts.heat_levels(counts)
@@ -140,7 +138,7 @@ def test_heat_levels_follow_the_counts(values: list[int]) -> None:
     assert counts.max() <= 0 or levels.max() == charts.HEAT_LEVELS
 
 
-def test_a_rank_plot_tells_what_it_shows() -> None:
+def test_a_rank_plot_tells_what_it_shows():
     """The description counts the positive cells and those above the noise; no positive cell, no plot."""
     svg = str(charts.rank_plot(np.array([0, 5, 100, 2000, -3]), 9))
     assert "4 positive" not in svg
@@ -148,26 +146,26 @@ def test_a_rank_plot_tells_what_it_shows() -> None:
     assert charts.rank_plot(np.array([0, -1]), 9) is None
 
 
-def test_a_heat_map_without_numbers_draws_each_positive_cell_once() -> None:
+def test_a_heat_map_without_numbers_draws_each_positive_cell_once():
     svg = str(charts.heat_map(np.array([[0, 4], [9, 0]]), '"x" <y>'))
     assert svg.count("h1v1h-1z") == 2
     assert 'viewBox="0 0 2 2"' in svg
     assert "&#34;x&#34; &lt;y&gt;" in svg
 
 
-def test_names_of_fields_become_words_and_names_of_draws_stay() -> None:
+def test_names_of_fields_become_words_and_names_of_draws_stay():
     assert spaced("half_width_95") == "half width 95"
     assert spaced("table:age_x_sex") == "table:age_x_sex"
 
 
-def test_many_tables_get_less_room_each() -> None:
+def test_many_tables_get_less_room_each():
     assert room(1).bars == 60
     assert room(100).bars == 5
     assert room(24).curves
     assert not room(25).curves
 
 
-def test_the_page_begins_with_guesses_that_are_right_and_draws_as_many_dots() -> None:
+def test_the_page_begins_with_guesses_that_are_right_and_draws_as_many_dots():
     """Pure ε of 1 is 74 of 100, a column at 2 ε 89; each of the 100 dots is drawn once, in one of three colours."""
     attribute = {"epsilon": "2", "delta": "0"}
     values = {"guarantee.epsilon": "1", "guarantee.delta": "0", "guarantee.largest_attribute": attribute}
@@ -178,7 +176,7 @@ def test_the_page_begins_with_guesses_that_are_right_and_draws_as_many_dots() ->
     assert charts.dots(50, 100).count("<path") == 2
 
 
-def test_the_page_names_in_one_line_who_was_left_undeclared(worlds: Worlds) -> None:
+def test_the_page_names_in_one_line_who_was_left_undeclared(worlds: Worlds):
     """At the top; a version whose publisher declares all of it has no such line."""
     anonymous, signed = (
         (worlds.published(make(), here=True).folder / "record.html").read_text(encoding="utf-8")
@@ -200,7 +198,7 @@ def _dots(epsilon: str) -> tuple[float, list[float]]:
     return float(own), [float(place) for place in re.findall(r'<circle class="other" cx="([\d.]+)%', drawn)]
 
 
-def test_known_releases_stand_in_order_with_unit_and_source_and_the_docs_list_them() -> None:
+def test_known_releases_stand_in_order_with_unit_and_source_and_the_docs_list_them():
     """No ε without the unit that it protects, and none that nobody has published."""
     assert [known.letter for known in KNOWN] == list("abcd")
     assert [float(known.epsilon) for known in KNOWN] == sorted(float(known.epsilon) for known in KNOWN)
@@ -212,7 +210,7 @@ def test_known_releases_stand_in_order_with_unit_and_source_and_the_docs_list_th
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "2.499999999195", "9.98", "40"])
-def test_places_are_to_scale(epsilon: str) -> None:
+def test_places_are_to_scale(epsilon: str):
     """Distances are proportional to logarithms: a second way to the same places, to half a percent of the width."""
     own, others = _dots(epsilon)
     low, high = others[0], others[-1]
@@ -223,7 +221,7 @@ def test_places_are_to_scale(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "100", "12345.678"])
-def test_a_release_beyond_the_usual_scale_stretches_it(epsilon: str) -> None:
+def test_a_release_beyond_the_usual_scale_stretches_it(epsilon: str):
     """Nothing sticks to an end that it does not belong to, and nothing leaves the drawing."""
     own, others = _dots(epsilon)
     assert all(4 <= place <= 96 for place in (own, *others))
@@ -232,7 +230,7 @@ def test_a_release_beyond_the_usual_scale_stretches_it(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("code", languages())
-def test_the_drawing_says_in_words_what_it_shows(code: str) -> None:
+def test_the_drawing_says_in_words_what_it_shows(code: str):
     said = str(language(code).drawn(epsilon_scale("2.5001")))
     label = said.partition('aria-label="')[2].partition('"')[0]
     assert "2.501" in label
@@ -245,7 +243,7 @@ def _letter(count: int, lower: int, upper: int) -> str:
 
 
 @pytest.mark.parametrize(("place", "letter", "percent"), [(place, *limit) for place, limit in enumerate(LIMITS)])
-def test_a_limit_belongs_to_its_letter_and_one_row_more_to_the_next(place: int, letter: str, percent: int) -> None:
+def test_a_limit_belongs_to_its_letter_and_one_row_more_to_the_next(place: int, letter: str, percent: int):
     """At 1,000 rows a per cent is 10 rows, to both sides alike."""
     following = LIMITS[place + 1][0] if place + 1 < len(LIMITS) else WORST
     reach = 10 * percent
@@ -254,13 +252,13 @@ def test_a_limit_belongs_to_its_letter_and_one_row_more_to_the_next(place: int, 
     assert _letter(1000, 1000 - reach - 1, 1000 + reach) == following
 
 
-def test_a_count_of_nothing_is_unreliable_and_one_without_noise_has_no_letter() -> None:
+def test_a_count_of_nothing_is_unreliable_and_one_without_noise_has_no_letter():
     """Relative to 0 every reach is infinite; a cell that is declared impossible reaches nowhere."""
     assert [_letter(0, 0, 5), _letter(-3, -9, 4), _letter(0, 0, 0), _letter(12, 12, 12)] == [WORST, WORST, "", ""]
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_a_letter_never_promises_more_than_the_interval(count: int, below: int, above: int) -> None:
+def test_a_letter_never_promises_more_than_the_interval(count: int, below: int, above: int):
     """Also where refinement moved the count out of the middle, or out of its interval: by exact fractions."""
     found = _letter(count, count - below, count + above)
     reach = Fraction(100 * max(below, above), count)
@@ -269,13 +267,13 @@ def test_a_letter_never_promises_more_than_the_interval(count: int, below: int, 
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000), st.integers(0, 2000))
-def test_a_count_outside_its_interval_is_judged_by_the_farther_end(width: int, beyond: int, low: int) -> None:
+def test_a_count_outside_its_interval_is_judged_by_the_farther_end(width: int, beyond: int, low: int):
     count = low + width + beyond
     reach = Fraction(100 * (width + beyond), count)
     assert _letter(count, low, low + width) == next((letter for letter, most in LIMITS if reach <= most), WORST)
 
 
-def test_every_cell_with_a_letter_is_counted_once() -> None:
+def test_every_cell_with_a_letter_is_counted_once():
     found = letters(
         np.array([[1000, 1000], [5, 0]]), np.array([[990, 600], [0, 0]]), np.array([[1010, 1400], [9, 0]])
     )
@@ -285,7 +283,7 @@ def test_every_cell_with_a_letter_is_counted_once() -> None:
     assert grades(np.array([""])) == []
 
 
-def test_the_docs_have_the_same_limits_and_words() -> None:
+def test_the_docs_have_the_same_limits_and_words():
     listed = DOCS.read_text(encoding="utf-8")
     for grade, (letter, percent) in zip(grades(np.array([WORST])), LIMITS, strict=False):
         assert f"| {letter} | {percent} % | {grade.means} |" in listed

@@ -1,7 +1,5 @@
 """Records and labels in a real Chromium: no line cuts a word, axe-core finds nothing, and there are three layers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +24,7 @@ def narrow(browser: Browser) -> Iterator[Page]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", [*KINDS, "federation"])
-def test_the_record_of_each_kind_of_product_stays_whole(narrow: Page, records: dict[str, Path], kind: str) -> None:
+def test_the_record_of_each_kind_of_product_stays_whole(narrow: Page, records: dict[str, Path], kind: str):
     """In each language, with its label."""
     found = []
     for name in (*map(page_name, languages()), "label.html"):
@@ -38,7 +36,7 @@ def test_the_record_of_each_kind_of_product_stays_whole(narrow: Page, records: d
 
 
 @pytest.mark.timeout(900)
-def test_the_measure_finds_what_it_is_for(narrow: Page) -> None:
+def test_the_measure_finds_what_it_is_for(narrow: Page):
     """The wrong cases: a link cut in its cell, a Japanese head on end, a block that is too wide; and none."""
     narrow.set_viewport_size({"width": 360, "height": 780})
     narrow.set_content(
@@ -55,9 +53,7 @@ def test_the_measure_finds_what_it_is_for(narrow: Page) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", [*KINDS, "federation"])
-def test_the_record_of_each_kind_of_product_has_no_findings(
-    browser: Browser, records: dict[str, Path], kind: str
-) -> None:
+def test_the_record_of_each_kind_of_product_has_no_findings(browser: Browser, records: dict[str, Path], kind: str):
     """English, light, on a phone."""
     with looked_at(browser, PHONE, "light") as page:
         assert found_on(page, [(records[kind] / "record.html").as_uri()]) == []
@@ -66,7 +62,7 @@ def test_the_record_of_each_kind_of_product_has_no_findings(
 @pytest.mark.timeout(900)
 def test_a_dark_record_in_another_language_and_the_labels_have_no_findings(
     browser: Browser, records: dict[str, Path]
-) -> None:
+):
     """Colours and language are those of all kinds; the long test looks at every kind in every way."""
     labels = [(folder / "label.html").as_uri() for folder in records.values()]
     with looked_at(browser, DESK, "dark") as page:
@@ -78,7 +74,7 @@ def test_a_dark_record_in_another_language_and_the_labels_have_no_findings(
 @pytest.mark.parametrize(("size", "scheme", "language"), WAYS)
 def test_every_record_and_label_has_no_findings_in_every_pair_of_ways(
     browser: Browser, records: dict[str, Path], size: tuple[int, int], scheme: Scheme, language: str
-) -> None:
+):
     """Small and large, light and dark, in each language."""
     names = (page_name(language), "label.html")
     pages = [(folder / name).as_uri() for folder in records.values() for name in names]
@@ -87,7 +83,7 @@ def test_every_record_and_label_has_no_findings_in_every_pair_of_ways(
 
 
 @pytest.mark.timeout(900)
-def test_the_check_finds_what_it_is_for(browser: Browser) -> None:
+def test_the_check_finds_what_it_is_for(browser: Browser):
     """The wrong case: a picture, a link and a page without a name, pale text, and a role that nobody knows."""
     with looked_at(browser, DESK, "light") as page:
         page.set_content("<main><h1>A</h1><img src='data:,'><a href='/x'></a><p style='color: #ccc'>pale</p></main>")
@@ -117,7 +113,7 @@ def opened(browser: Browser, path: Path) -> Page:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", [*KINDS, "federation"])
-def test_one_screen_four_chapters_and_an_annex(browser: Browser, records: dict[str, Path], kind: str) -> None:
+def test_one_screen_four_chapters_and_an_annex(browser: Browser, records: dict[str, Path], kind: str):
     """The first layer ends on the first screen, in each language; on paper the first two are two sheets of A4."""
     for name in PAGES:
         page = opened(browser, records[kind] / name)
@@ -137,7 +133,7 @@ def test_one_screen_four_chapters_and_an_annex(browser: Browser, records: dict[s
 
 
 @pytest.mark.timeout(900)
-def test_a_page_with_its_annex_would_not_fit(browser: Browser, records: dict[str, Path]) -> None:
+def test_a_page_with_its_annex_would_not_fit(browser: Browser, records: dict[str, Path]):
     """The wrong case: with all of it open and printed, the sheets are many more."""
     page = opened(browser, records["tables"] / "record.html")
     page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")

@@ -1,7 +1,5 @@
 """The page of statistics: its numbers are those of the files, and nothing that is published is left unnamed."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from io import BytesIO
@@ -67,7 +65,7 @@ def column_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("world", ["costs", "many"])
-def test_numbers_and_intervals_are_those_of_the_files(world: str, request: pytest.FixtureRequest) -> None:
+def test_numbers_and_intervals_are_those_of_the_files(world: str, request: pytest.FixtureRequest):
     """Each is rounded by less than a tenth of the interval's half width, an end never inwards; counts are exact."""
     version: Version = request.getfixturevalue(world)
     for view in shown(version):
@@ -92,7 +90,7 @@ def test_numbers_and_intervals_are_those_of_the_files(world: str, request: pytes
                 assert high - 1e-9 <= highest <= high + room + 1e-9
 
 
-def test_cells_that_may_be_empty_or_cannot_be_filled_are_marked_in_words(costs: Version) -> None:
+def test_cells_that_may_be_empty_or_cannot_be_filled_are_marked_in_words(costs: Version):
     marked = set()
     for view in shown(costs):
         data, contract = data_of(costs, view), contract_of(costs)
@@ -108,7 +106,7 @@ def test_cells_that_may_be_empty_or_cannot_be_filled_are_marked_in_words(costs: 
     assert marked == {"", PERHAPS_EMPTY, IMPOSSIBLE}
 
 
-def test_of_many_cells_those_are_shown_that_say_most(many: Version) -> None:
+def test_of_many_cells_those_are_shown_that_say_most(many: Version):
     """The largest counts where there are some; else the narrowest intervals of a mean; else the largest sums."""
     by_counts, by_intervals, by_sums = shown(many)
     assert [view.chosen for view in (by_counts, by_intervals, by_sums)] == ["counts", "intervals", "sums"]
@@ -122,7 +120,7 @@ def test_of_many_cells_those_are_shown_that_say_most(many: Version) -> None:
         assert all([row.label for row in statistic.rows] == expected for statistic in view.statistics)
 
 
-def test_every_table_statistic_and_file_is_on_the_page_in_each_language(costs: Version, many: Version) -> None:
+def test_every_table_statistic_and_file_is_on_the_page_in_each_language(costs: Version, many: Version):
     for version in (costs, many):
         for page in map(page_name, languages()):
             text = unescape((version.folder / page).read_text(encoding="utf-8"))
@@ -136,13 +134,13 @@ def test_every_table_statistic_and_file_is_on_the_page_in_each_language(costs: V
             assert linked == {name for name in version.files if name.startswith(("data/", "measurements/"))}
 
 
-def test_the_page_speaks_of_statistics_and_not_of_refined_tables(costs: Version) -> None:
+def test_the_page_speaks_of_statistics_and_not_of_refined_tables(costs: Version):
     text = (costs.folder / "record.html").read_text(encoding="utf-8")
     assert "4 tables of statistics (counts, sums of clipped values, means, means of clipped values)" in text
     assert not re.search(r"[Rr]efine|marginal|tables of counts", text.partition('id="fields"')[0])
 
 
-def test_terms_say_clip_step_missing_values_and_cost(costs: Version) -> None:
+def test_terms_say_clip_step_missing_values_and_cost(costs: Version):
     """A column whose missing values are a cell of their own counts their rows; another takes them for a value."""
     [_, bills, everything, counts] = shown(costs)
     [bill] = bills.draws
@@ -157,7 +155,7 @@ def test_terms_say_clip_step_missing_values_and_cost(costs: Version) -> None:
     assert sum(float(draw.draw["cost"]) for view in shown(costs) for draw in view.draws) <= 2
 
 
-def test_expected_intervals_are_those_of_the_record(costs: Version) -> None:
+def test_expected_intervals_are_those_of_the_record(costs: Version):
     """What was expected of counts and sums before the run is as wide as what came out, but for what was cut at 0."""
     told = costs.words["utility.expected_error"]
     for view in shown(costs):
@@ -173,7 +171,7 @@ def test_expected_intervals_are_those_of_the_record(costs: Version) -> None:
             assert widest <= 2 * float(each["half_width_95"]) * 1.001 + 8
 
 
-def test_means_are_drawn_on_their_clip_or_on_the_part_of_it_that_they_need(worlds: Worlds) -> None:
+def test_means_are_drawn_on_their_clip_or_on_the_part_of_it_that_they_need(worlds: Worlds):
     """Bills are 170 on average, of a clip to 900: their scale ends beyond the interval. Ages are 50, of 99.
 
     At epsilon 8 the interval of 2,000 bills is a unit wide: its end misses a quarter of the clip by 50 of these.
@@ -188,7 +186,7 @@ def test_means_are_drawn_on_their_clip_or_on_the_part_of_it_that_they_need(world
     assert numbers(row.interval)[1] - 1 <= float(bills.ends[1]) < 225
 
 
-def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, tmp_path: Path) -> None:
+def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, tmp_path: Path):
     """The forger signs the page again: only that it does not follow from the files tells."""
     many.assert_verifies()
     spoilt = many.copy(tmp_path / "v")
@@ -202,7 +200,7 @@ def test_the_page_verifies_and_one_with_another_number_does_not(many: Version, t
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-4, 1e8), st.floats(0, 1))
-def test_digits_follow_the_interval(low: float, width: float, share: float) -> None:
+def test_digits_follow_the_interval(low: float, width: float, share: float):
     """An interval is never narrower than the published one, and at most a fifth of its half width wider."""
     high = low + width
     value = low + share * (high - low)
@@ -225,7 +223,7 @@ def test_digits_follow_the_interval(low: float, width: float, share: float) -> N
         ((1.0, 1.0, 99.0), False, ("1", "1", "99")),
     ],
 )
-def test_examples_of_digits(given_numbers: tuple[float, float, float], whole: bool, texts: tuple[str, ...]) -> None:
+def test_examples_of_digits(given_numbers: tuple[float, float, float], whole: bool, texts: tuple[str, ...]):
     assert readable(*given_numbers, whole=whole) == texts
 
 
@@ -235,7 +233,7 @@ SPREAD = """[
 
 
 @pytest.mark.long
-def test_variances_and_sums_alone_are_shown_in_words(worlds: Worlds) -> None:
+def test_variances_and_sums_alone_are_shown_in_words(worlds: Worlds):
     """What is possible is said where nothing else is; a table without counts marks no cell as perhaps empty."""
     version = worlds.published(of_tables(SPREAD, release="spread", epsilon="0.02"), here=True)
     wards, alone = shown(version)
@@ -256,7 +254,7 @@ def test_variances_and_sums_alone_are_shown_in_words(worlds: Worlds) -> None:
     ]
 
 
-def test_where_no_table_counts_rows_the_page_says_nothing_of_empty_cells(worlds: Worlds) -> None:
+def test_where_no_table_counts_rows_the_page_says_nothing_of_empty_cells(worlds: Worlds):
     version = worlds.published(
         of_tables("[{by: [floor], of: [{sum: age, clip: [20, 80]}]}]", release="one"), here=True
     )

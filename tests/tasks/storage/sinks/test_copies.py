@@ -1,7 +1,5 @@
 """Copies of published versions to PostgreSQL in one transaction, and what is copied at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Contribution bounding: k rows a unit, uniform, independent across units, blind to everybody else."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

@@ -1,7 +1,5 @@
 """Derived values of linked tables: all neighbours of small tables, and sums that no order of rows changes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from decimal import Decimal
@@ -108,7 +106,7 @@ def _number(value: object) -> float:
     return float(str(value))
 
 
-def test_one_unit_moves_a_sum_of_derived_values_by_what_the_derivation_says(tmp_path: Path) -> None:
+def test_one_unit_moves_a_sum_of_derived_values_by_what_the_derivation_says(tmp_path: Path):
     """All 512 small worlds, and each household taken out of each of them: no chance."""
     assert departures(households(tmp_path)) == []
 
@@ -128,7 +126,7 @@ def generous(domain: DeclaredDomain, step: Decimal) -> tuple[str, int]:
 @pytest.mark.parametrize("twin", [unclipped, generous])
 def test_twins_that_do_not_clip_are_found_out(
     twin: Callable[[DeclaredDomain, Decimal], tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The same worlds tell both."""
     monkeypatch.setattr(linked_rows, "_steps", twin)
     assert any("moves the sum" in each for each in departures(households(tmp_path)))
@@ -176,7 +174,7 @@ def spendings(contract: Contract, payments: list[tuple[int, object, str]]) -> li
         return [*kept, *connection.execute("SELECT * EXCLUDE (link) FROM link_losses ORDER BY link").fetchall()]
 
 
-def test_a_sum_is_the_same_in_any_order_and_the_operator_is_told_of_misfits(tmp_path: Path) -> None:
+def test_a_sum_is_the_same_in_any_order_and_the_operator_is_told_of_misfits(tmp_path: Path):
     """A thousand tenths are a hundred; what is no number counts nowhere, and what is above the bound as the bound."""
     contract = shops(tmp_path)
     payments: list[tuple[int, object, str]] = [(1, "0.1", "a")] * 900 + [

@@ -1,7 +1,5 @@
 """What a snapshot keeps of the rows beside their codes: enough for every check, and nothing of those that fit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -131,7 +129,7 @@ def counted(table: PrivateTable, contract: Contract, folder: Path) -> dict[str, 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", VALUES)
-def test_codes_and_checks_are_those_of_the_rows_themselves(tmp_path: Path, kind: str) -> None:
+def test_codes_and_checks_are_those_of_the_rows_themselves(tmp_path: Path, kind: str):
     """Weird values of every type, in every domain: nothing is lost that the codes do not say."""
     plain = [each for each in COLUMNS.values() if each.domain.nulls.to is None]
     groups = [plain, *([each] for each in COLUMNS.values() if each.domain.nulls.to is not None)]
@@ -146,7 +144,7 @@ def test_codes_and_checks_are_those_of_the_rows_themselves(tmp_path: Path, kind:
 
 
 @pytest.mark.long
-def test_rows_that_are_kept_for_one_column_are_counted_once_in_the_others(tmp_path: Path) -> None:
+def test_rows_that_are_kept_for_one_column_are_counted_once_in_the_others(tmp_path: Path):
     """Columns whose nulls are mapped keep every row here."""
     table, contract, path = taken(tmp_path, list(COLUMNS.values()), TEXTS)
     assert counted(table, contract, tmp_path) == by_hand(contract, path)[1]
@@ -155,16 +153,14 @@ def test_rows_that_are_kept_for_one_column_are_counted_once_in_the_others(tmp_pa
 WORDS: Column = MORE["mapped words"]
 
 
-def test_a_domain_that_calls_nothing_astray_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_domain_that_calls_nothing_astray_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The wrong twin: a kind that keeps too little loses what breaks its checks."""
     monkeypatch.setattr(type(WORDS.domain), "stray_sql", lambda self, value, raw: "FALSE")
     table, contract, path = taken(tmp_path, [WORDS], TEXTS)
     assert counted(table, contract, tmp_path) != by_hand(contract, path)[1]
 
 
-def test_a_kind_that_says_nothing_of_strays_has_all_its_rows_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_that_says_nothing_of_strays_has_all_its_rows_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(type(WORDS.domain), "stray_sql", DeclaredDomain.stray_sql)
     table, contract, path = taken(tmp_path, [WORDS], TEXTS)
     with duckdb.connect(str(table.path), read_only=True) as connection:
@@ -174,7 +170,7 @@ def test_a_kind_that_says_nothing_of_strays_has_all_its_rows_kept(
     assert counted(table, contract, tmp_path) == by_hand(contract, path)[1]
 
 
-def test_rows_that_fit_leave_no_value_in_the_snapshot(tmp_path: Path) -> None:
+def test_rows_that_fit_leave_no_value_in_the_snapshot(tmp_path: Path):
     """Only the row with a sex that is no category, an age and a day out of bounds lies there as delivered."""
     table = take_in(write_csv(tmp_path, *ROWS), make_contract(tmp_path), tmp_path)
     with duckdb.connect(str(table.path), read_only=True) as connection:
@@ -184,7 +180,7 @@ def test_rows_that_fit_leave_no_value_in_the_snapshot(tmp_path: Path) -> None:
     assert tables == {"codes", "raw", "seen", "snapshot"}
 
 
-def test_rows_that_are_dropped_leave_nothing_and_no_gap(tmp_path: Path) -> None:
+def test_rows_that_are_dropped_leave_nothing_and_no_gap(tmp_path: Path):
     """Ids stand beside the codes in their order, and `raw` names the rows that stayed by their places."""
     rows = [f" p{number % 3} ,{row}" for number, row in enumerate(ROWS * 3)]
     source = write_csv(tmp_path, *rows, header="person,age,sex,wage,since")

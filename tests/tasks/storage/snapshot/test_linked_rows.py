@@ -1,7 +1,5 @@
 """The join of linked tables: whose rows are kept, and that no unit decides about another's."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -46,7 +44,6 @@ def without(contract: Contract, rows: Rows, unit: object) -> Rows:
 
 
 def by_unit(found: list[Row], unit: str) -> dict[object, Counter[str]]:
-    """Return the rows of each unit, whatever their order."""
     units: dict[object, Counter[str]] = {}
     for row in found:
         units.setdefault(row[unit], Counter())[str({**row, unit: None})] += 1
@@ -122,7 +119,7 @@ BASES += [(in_the_middle, base) for base in ("visit", "drug")]
 
 @pytest.mark.long
 @pytest.mark.parametrize(("made", "base"), BASES)
-def test_no_unit_decides_about_another(made: Callable[[Path], Contract], base: str, tmp_path: Path) -> None:
+def test_no_unit_decides_about_another(made: Callable[[Path], Contract], base: str, tmp_path: Path):
     """Random worlds with dangling, missing and repeated keys: each unit is taken out of each of them.
 
     Nothing of any other unit changes, and none has more rows than the bound. No chance: the choices have fixed keys.
@@ -143,7 +140,7 @@ def generous(self: LinkedRows, query: str, name: str, group: Sequence[str], boun
 @pytest.mark.long
 @pytest.mark.parametrize("twin", [blind, generous])
 @pytest.mark.parametrize("base", ["visit", "drug"])
-def test_twins_are_found_out(twin: Any, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twins_are_found_out(twin: Any, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The same worlds tell a choice over all units, and a row too many."""
     contract = (id_beside_the_key if twin is blind else key_of_its_own)(tmp_path)
     monkeypatch.setattr(LinkedRows, "_chosen", twin)
@@ -151,7 +148,7 @@ def test_twins_are_found_out(twin: Any, base: str, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.long
-def test_a_replaced_unit_changes_no_other(tmp_path: Path) -> None:
+def test_a_replaced_unit_changes_no_other(tmp_path: Path):
     """Another world's rows of a unit in place of its own: the rows of the rest stay as they are."""
     contract, chance = key_of_its_own(tmp_path), random.Random(7)
     for _ in range(5):
@@ -167,7 +164,7 @@ def test_a_replaced_unit_changes_no_other(tmp_path: Path) -> None:
         assert after == before
 
 
-def test_the_rows_are_those_of_a_join_by_hand(tmp_path: Path) -> None:
+def test_the_rows_are_those_of_a_join_by_hand(tmp_path: Path):
     """Small tables without anything to drop: parents, their parents, and what is counted stand beside each row."""
     contract = key_of_its_own(tmp_path)
     rows: Rows = {
@@ -194,7 +191,7 @@ def test_the_rows_are_those_of_a_join_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_rows_without_a_parent_are_dropped_and_of_two_parents_one_is_taken(tmp_path: Path) -> None:
+def test_rows_without_a_parent_are_dropped_and_of_two_parents_one_is_taken(tmp_path: Path):
     """A dangling key, a missing one, a ward that does not exist; two towns of one number: nothing stops."""
     contract = key_of_its_own(tmp_path)
     rows: Rows = {
@@ -219,7 +216,7 @@ def test_rows_without_a_parent_are_dropped_and_of_two_parents_one_is_taken(tmp_p
     assert towns == {"yes", "no"}
 
 
-def test_each_row_of_a_crowded_parent_is_kept_equally_often(tmp_path: Path) -> None:
+def test_each_row_of_a_crowded_parent_is_kept_equally_often(tmp_path: Path):
     """Two of five drugs are kept under 4,000 keys: each 1,600 times, by at most 6 standard deviations (2e-9 each)."""
     contract = key_of_its_own(tmp_path)
     rows = {name: list[Row]() for name in TABLES}
@@ -253,7 +250,7 @@ def test_each_row_of_a_crowded_parent_is_kept_equally_often(tmp_path: Path) -> N
         ("DOUBLE", "NULL", "integer", None),
     ],
 )
-def test_a_key_is_one_text_however_it_is_stored(stored: str, value: str, kind: str, text: str | None) -> None:
+def test_a_key_is_one_text_however_it_is_stored(stored: str, value: str, kind: str, text: str | None):
     """One missing value makes doubles of whole numbers, and no other key changes by it."""
     with duckdb.connect() as connection:
         written = key_sql("x", stored, kind)

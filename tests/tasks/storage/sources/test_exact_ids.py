@@ -1,7 +1,5 @@
 """Ids of units and keys: what a row's id is depends on that row alone, whatever type another row or file brings."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,7 +69,6 @@ def write(folder: Path, **files: pa.Array) -> Path:
 
 
 def units(folder: Path, source: Source, contract: Contract) -> list[str]:
-    """The units of the rows that are kept, in order."""
     table = ingest(source, contract, folder=folder / "run", key=KEY, memory_limit="256MB")
     with duckdb.connect(str(table.path), read_only=True) as connection:
         return [row[0] for row in connection.execute("SELECT unit FROM units").fetchall()]
@@ -84,7 +81,7 @@ def read_ids(folder: Path, contract: Contract) -> list[str]:
 
 
 @pytest.mark.parametrize("stored", STORED)
-def test_no_file_of_another_type_changes_an_id(tmp_path: Path, stored: str) -> None:
+def test_no_file_of_another_type_changes_an_id(tmp_path: Path, stored: str):
     """All pairs of storage types, ids of one digit and of eighteen: beside another file as in one file alone."""
     for other in OTHERS:
         ids = [*SMALL] if other == "doubles" else [*SMALL, *LARGE]
@@ -99,7 +96,7 @@ def test_no_file_of_another_type_changes_an_id(tmp_path: Path, stored: str) -> N
 
 
 @pytest.mark.parametrize("other", ["text", "decimal", "flags"])
-def test_one_more_person_in_a_file_of_another_type_moves_no_other_row(tmp_path: Path, other: str) -> None:
+def test_one_more_person_in_a_file_of_another_type_moves_no_other_row(tmp_path: Path, other: str):
     """300 people of 18 digits in one file, one more in another: 301 rows of 301 units, and not 61."""
     ours = pa.array([10**17 + each for each in range(300)], pa.int64())
     folder = write(tmp_path / "f", a=ours, b=OTHERS[other]([1]))
@@ -110,7 +107,7 @@ def test_one_more_person_in_a_file_of_another_type_moves_no_other_row(tmp_path: 
 @pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5), st.sampled_from([None, 1000, 10**15]))
-def test_duckdb_reads_an_id_by_its_digits_alone(ids: list[int], largest: int | None) -> None:
+def test_duckdb_reads_an_id_by_its_digits_alone(ids: list[int], largest: int | None):
     """Every type; beyond the declared largest it is missing."""
     expected = [str(each) if largest is None or abs(each) <= largest else None for each in ids]
     for name, stored in STORED.items():
@@ -138,7 +135,7 @@ def test_duckdb_reads_an_id_by_its_digits_alone(ids: list[int], largest: int | N
         ("NULL", None),
     ],
 )
-def test_what_has_no_exact_digits_is_missing(value: str, text: str | None) -> None:
+def test_what_has_no_exact_digits_is_missing(value: str, text: str | None):
     """Doubles from 2^53 on, and what writers of doubles make of them; codes stay what they are."""
     assert duckdb.execute(f"SELECT {id_sql('x')} FROM (SELECT {value} AS x)").fetchone() == (text,)
     assert duckdb.execute(f"SELECT {exact_sql('x')} FROM (SELECT '2.0' AS x)").fetchone() == ("2.0",)
@@ -154,9 +151,7 @@ def test_what_has_no_exact_digits_is_missing(value: str, text: str | None) -> No
         ("SELECT CAST(pid AS DOUBLE) AS pid, ward FROM source", {"pid": "id"}),
     ],
 )
-def test_ids_that_pandas_made_doubles_are_refused_by_their_type(
-    tmp_path: Path, select: str | None, types: Any
-) -> None:
+def test_ids_that_pandas_made_doubles_are_refused_by_their_type(tmp_path: Path, select: str | None, types: Any):
     """One missing id makes doubles of all; a select that drops that row, or writes texts, hides nothing."""
     folder = write(tmp_path / "f", a=pa.array([1e17, None]))
     for source in (
@@ -167,7 +162,7 @@ def test_ids_that_pandas_made_doubles_are_refused_by_their_type(
             units(tmp_path, source, contract_of(tmp_path))
 
 
-def test_a_declared_largest_reads_doubles_row_by_row(tmp_path: Path) -> None:
+def test_a_declared_largest_reads_doubles_row_by_row(tmp_path: Path):
     """Ids as doubles below it are read; a larger one is missing, which is the gate that every row has an id."""
     contract = contract_of(tmp_path, largest=10**6)
     source = Source(path=write(tmp_path / "f", a=pa.array([7.0, 8.0])) / "a.parquet")
@@ -180,7 +175,7 @@ def test_a_declared_largest_reads_doubles_row_by_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("select", [None, "SELECT pid, ward FROM source"])
-def test_that_ids_are_not_stored_as_doubles_is_a_gate_of_its_own(tmp_path: Path, select: str | None) -> None:
+def test_that_ids_are_not_stored_as_doubles_is_a_gate_of_its_own(tmp_path: Path, select: str | None):
     """Whether a writer makes doubles, and whether a column of doubles has a value, follows from rows."""
     stored = "no id or key in pid is stored as a floating-point number"
     parquet = Source(path=tmp_path / "a.parquet", select=select, types=None if select is None else {})
@@ -197,7 +192,7 @@ def test_that_ids_are_not_stored_as_doubles_is_a_gate_of_its_own(tmp_path: Path,
 @pytest.mark.parametrize("largest", [None, 10**15])
 def test_decimals_of_more_than_38_digits_are_refused_by_their_type(
     tmp_path: Path, select: str | None, types: Any, largest: int | None
-) -> None:
+):
     """DuckDB reads them as doubles, of 39 digits even as other numbers, so that no declared largest helps."""
     for digits in (39, 76):
         wide = pa.array([Decimal(each) for each in LARGE], pa.decimal256(digits, 0))
@@ -214,7 +209,7 @@ def test_decimals_of_more_than_38_digits_are_refused_by_their_type(
         assert units(tmp_path, source, contract_of(tmp_path)) == [*map(str, LARGE)]
 
 
-def test_a_left_out_column_of_long_decimals_stops_nothing(tmp_path: Path) -> None:
+def test_a_left_out_column_of_long_decimals_stops_nothing(tmp_path: Path):
     contract = read_contract(tmp_path, HEAD + "left_out: [note]\nunit: {kind: row, scope: block}\n" + DEFAULTS + WARD)
     rows = {"note": pa.array([Decimal(1)], pa.decimal256(60, 0)), "ward": ["surgery"]}
     pq.write_table(pa.table(rows), tmp_path / "a.parquet")
@@ -223,7 +218,7 @@ def test_a_left_out_column_of_long_decimals_stops_nothing(tmp_path: Path) -> Non
         assert ingest(source, contract, folder=tmp_path / "run", key=KEY, memory_limit="256MB")
 
 
-def test_an_id_computed_by_a_select_has_all_its_digits(tmp_path: Path) -> None:
+def test_an_id_computed_by_a_select_has_all_its_digits(tmp_path: Path):
     source = Source(
         path=write(tmp_path / "f", a=pa.array(LARGE, pa.int64())) / "a.parquet",
         select="SELECT 'p' || pid AS pid, ward FROM source",
@@ -233,7 +228,7 @@ def test_an_id_computed_by_a_select_has_all_its_digits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [None, "text", "decimal", "flags"])
-def test_large_numbers_are_different_texts(tmp_path: Path, other: str | None) -> None:
+def test_large_numbers_are_different_texts(tmp_path: Path, other: str | None):
     """What `{distinct: x}` and selected keys count: 300 numbers of 18 digits are 300, whatever other files bring."""
     text = HEAD + "unit: {kind: row, scope: block}\n" + DEFAULTS + "columns:\n"
     contract = read_contract(

@@ -1,7 +1,5 @@
 """A folder of files as one table: partitions, drift, double deliveries, and files that come and go meanwhile."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -266,7 +264,7 @@ def test_files_that_a_log_tells_more_of_are_no_table(tmp_path: Path, case: str, 
 @pytest.mark.parametrize("case", ["Delta", "Iceberg"])
 def test_without_the_extension_that_reads_it_a_table_with_a_log_is_refused_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+):
     """The refusal names the extension; an address of such a table is refused by its name too."""
     monkeypatch.setattr("contracts.plug_ins.registered", lambda group: ())
     mark, kind = LAKES[case]
@@ -327,9 +325,7 @@ def test_rows_that_come_plain_and_packed_are_refused(tmp_path: Path, first: str,
 
 
 @pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
-def test_a_bad_folder_is_refused_without_a_name_that_could_hold_a_value(
-    tmp_path: Path, spoil: Callable[[Path], None]
-):
+def test_a_bad_folder_is_refused_without_a_name_that_may_hold_a_value(tmp_path: Path, spoil: Callable[[Path], None]):
     kind, says = BAD[spoil]
     parquet(tmp_path, "people/a.parquet", **whole())
     spoil(tmp_path)

@@ -1,7 +1,5 @@
 """Declared notations through the reading of a source: every form gives the codes of the usual notation."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import replace
@@ -113,13 +111,11 @@ FORMS: dict[str, Callable[[Path], Source]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_texts_of_the_notation_get_the_codes_of_the_usual_one(
     tmp_path: Path, expected: list[tuple[int, ...]], form: str
-) -> None:
+):
     assert codes(FORMS[form](tmp_path), german(tmp_path), tmp_path / "in") == expected
 
 
-def test_stored_values_are_what_they_are_whatever_the_notation(
-    tmp_path: Path, expected: list[tuple[int, ...]]
-) -> None:
+def test_stored_values_are_what_they_are_whatever_the_notation(tmp_path: Path, expected: list[tuple[int, ...]]):
     """Numbers and days of a typed file under the German contract."""
     typed = "age::DOUBLE AS age, sex, wage::DECIMAL(9, 2) AS wage, since::TIMESTAMP AS since"
     csv = write_csv(tmp_path, *(row.replace("?", "").replace(",x", ",") for row in PLAIN))
@@ -130,7 +126,7 @@ def test_stored_values_are_what_they_are_whatever_the_notation(
 
 def test_texts_of_postgresql_are_read_by_the_notation(
     tmp_path: Path, expected: list[tuple[int, ...]], postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("PGUSER", "postgres")
     rows = ", ".join(
         "(" + ", ".join("NULL" if value is None else f"'{value}'" for value in row) + ")"
@@ -144,7 +140,7 @@ def test_texts_of_postgresql_are_read_by_the_notation(
 
 def test_instants_of_postgresql_are_of_the_day_of_the_declared_zone(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("PGUSER", "postgres")
     table = (
         "CREATE TABLE people (age int, sex text, wage int, since timestamptz)",
@@ -161,7 +157,7 @@ def test_instants_of_postgresql_are_of_the_day_of_the_declared_zone(
     assert [row[3] for row in berlin] == [1, 1]
 
 
-def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path) -> None:
+def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path):
     """SQLite's 1.5 arrives as a text: by a decimal comma it would be no number."""
     marked = ("kind: integer\n", 'kind: integer\n              decimal: ","\n')
     text = replaced(SPEC, ("path: people.csv", "path: people.sqlite, table: people"))
@@ -171,12 +167,12 @@ def test_numbers_among_texts_of_sqlite_are_refused_in_the_plan(tmp_path: Path) -
 
 
 # --- periods ------------------------------------------------------------------------------------------------------
-def test_a_period_takes_the_rows_whose_days_are_written_so(tmp_path: Path) -> None:
+def test_a_period_takes_the_rows_whose_days_are_written_so(tmp_path: Path):
     days = SourceDays("since", time_block("2021-Q1"))
     assert len(codes(FORMS["csv"](tmp_path), german(tmp_path), tmp_path / "in", days)) == 1
 
 
-def test_a_period_takes_instants_by_the_declared_zone_and_refuses_them_without_one(tmp_path: Path) -> None:
+def test_a_period_takes_instants_by_the_declared_zone_and_refuses_them_without_one(tmp_path: Path):
     instants = [datetime(2020, 12, 31, hour, 30) for hour in (22, 23)]
     columns: dict[str, Any] = {"age": [1, 1], "sex": ["F", "F"], "wage": [1, 1]}
     pq.write_table(
@@ -192,7 +188,7 @@ def test_a_period_takes_instants_by_the_declared_zone_and_refuses_them_without_o
     assert len(codes(source, load_contract(path), tmp_path / "in", days)) == 1
 
 
-def test_a_source_is_bound_with_the_reading_of_its_day(tmp_path: Path) -> None:
+def test_a_source_is_bound_with_the_reading_of_its_day(tmp_path: Path):
     """By another notation a row is of another day, and each would be charged where the other is not looked at."""
     source = Source(path=tmp_path / "a.csv", by="x")
     days = {"bounds": ["2020-01-01", "2024-12-31"], "granularity": "day"}
@@ -237,7 +233,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(("values", "keys", "hint"), LOOKS)
 def test_the_look_says_which_notation_values_look_like(
     tmp_path: Path, values: list[str], keys: dict[str, Any], hint: tuple[str, ...]
-) -> None:
+):
     """In private only; two that are as good are both named."""
     contract = contract_of(column(**{**keys, **BOUNDS[keys["kind"]]}))
     (tmp_path / "a.csv").write_text("x\n" + "".join(f'"{value}"\n' for value in values))
@@ -248,7 +244,7 @@ def test_the_look_says_which_notation_values_look_like(
     assert replace(found.columns[0], notations=()).share == found.columns[0].share
 
 
-def test_the_private_pages_and_the_terminal_say_it(tmp_path: Path) -> None:
+def test_the_private_pages_and_the_terminal_say_it(tmp_path: Path):
     """What is escaped on the page is plain on the terminal."""
     looks = ('format: "%d/%m/%Y"', 'format: "%m/%d/%Y"')
     found = Misfits(10, (ColumnMisfits("since", 10, 10, 0, 0, "(null)", "(null)", False, looks),), ())
@@ -261,7 +257,7 @@ def test_the_private_pages_and_the_terminal_say_it(tmp_path: Path) -> None:
     assert f"looks like {' or '.join(looks)}" in console.export_text()
 
 
-def test_every_format_of_a_hint_is_one_that_a_contract_takes() -> None:
+def test_every_format_of_a_hint_is_one_that_a_contract_takes():
     for form in FORMATS:
         assert column("date", "date", **BOUNDS["date"], format=form).domain.format == form
 
@@ -282,7 +278,7 @@ FLAT: dict[str, tuple[Column, list[Any]]] = {
 )
 def test_behind_a_select_one_file_of_lists_or_records_changes_no_other_code(
     tmp_path: Path, name: str, nested: str, select: str
-) -> None:
+):
     """No gate is at the types behind a select, so they are missing values; a record beside
     instants is the gate on files that are alike."""
     column, values = FLAT[name]
@@ -303,7 +299,7 @@ def test_behind_a_select_one_file_of_lists_or_records_changes_no_other_code(
 @pytest.mark.parametrize("form", ["file", "folder"])
 def test_an_instant_that_duckdb_cannot_read_is_the_gate_on_the_last_row(
     tmp_path: Path, form: str, far: int, select: str | None
-) -> None:
+):
     """Parquet's milliseconds reach 292 million years, and DuckDB decodes them before any expression sees them."""
     for file in ("1", "2"):
         array = pa.array([0, far if file == "2" else 0], pa.int64()).cast(pa.timestamp("ms", "UTC"))
@@ -320,7 +316,7 @@ def test_an_instant_that_duckdb_cannot_read_is_the_gate_on_the_last_row(
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS"])
-def test_a_far_moment_of_a_duckdb_table_is_missing(tmp_path: Path, kind: str) -> None:
+def test_a_far_moment_of_a_duckdb_table_is_missing(tmp_path: Path, kind: str):
     path, unit = tmp_path / "x.duckdb", {"TIMESTAMP_S": "s", "TIMESTAMP_MS": "ms"}[kind]
     stored = pa.table({"x": pa.array([0, 2**62, -(2**62)]).cast(pa.timestamp(unit))})
     with duckdb.connect(str(path)) as connection:

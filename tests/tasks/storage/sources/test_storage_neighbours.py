@@ -5,8 +5,6 @@ numbers, doubles, decimals of another scale, dates or timestamps. The histogram 
 one row. A `select:` is held to more than its codes: to the rows that it gives.
 """
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -142,7 +140,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", COLUMNS)
 @settings(max_examples=6, deadline=None)
 @given(pair=PAIRS)
-def test_one_row_changes_one_code_whatever_it_makes_of_the_type(folder: Path, name: str, pair: Any) -> None:
+def test_one_row_changes_one_code_whatever_it_makes_of_the_type(folder: Path, name: str, pair: Any):
     """One file, and a folder in which the row lies with others or alone; nothing is refused."""
     values, extra, writer = pair
     column = COLUMNS[name]
@@ -176,9 +174,7 @@ CONDITIONS = (
 @pytest.mark.parametrize("kind", VALUE_TYPES)
 @settings(max_examples=10, deadline=None)
 @given(pair=PAIRS, condition=st.sampled_from(CONDITIONS), form=st.sampled_from(["file", "files", "csv"]))
-def test_behind_a_select_one_row_changes_one_row(
-    folder: Path, kind: ValueType, pair: Any, condition: str, form: str
-) -> None:
+def test_behind_a_select_one_row_changes_one_row(folder: Path, kind: ValueType, pair: Any, condition: str, form: str):
     """Each type, over values of each kind, in expressions and in the condition; none of them is an error."""
     values, extra, writer = pair
     outputs = ", ".join(f"{each} AS o{place}" for place, each in enumerate(EXPRESSIONS[kind]))
@@ -222,7 +218,7 @@ def codes_behind(reading: Reading, column: Column, select: str | None, types: An
 
 @pytest.mark.parametrize("selected", [False, True])
 @pytest.mark.parametrize("name", MIXED)
-def test_one_person_whose_file_writes_texts_changes_no_other_code(tmp_path: Path, name: str, selected: bool) -> None:
+def test_one_person_whose_file_writes_texts_changes_no_other_code(tmp_path: Path, name: str, selected: bool):
     """A declared notation or zone: beside one text, or one instant, the values of all other files are what they were.
 
     With a select the column is also computed with, as the type that the contract's has; it is handed on all the same.
@@ -240,7 +236,7 @@ def test_one_person_whose_file_writes_texts_changes_no_other_code(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["text", "day", "moment"])
-def test_a_select_sees_each_file_s_values_as_its_types_say(tmp_path: Path, kind: ValueType) -> None:
+def test_a_select_sees_each_file_s_values_as_its_types_say(tmp_path: Path, kind: ValueType):
     """The column has a notation, too, by which it is handed on; one person's text changes nothing of what is kept."""
     select, found = "SELECT x FROM source WHERE CAST(x AS VARCHAR) > '2020-12-31 12:00:00'", []
     days = [datetime(2021, 1, 1, 9), datetime(2020, 12, 31, 13)]
@@ -253,7 +249,7 @@ def test_a_select_sees_each_file_s_values_as_its_types_say(tmp_path: Path, kind:
 
 @pytest.mark.parametrize("micros", [2**63 - 2, -(2**63) + 10**9])
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo", "America/Los_Angeles"])
-def test_no_instant_stops_the_reading_however_far_it_is(tmp_path: Path, micros: int, zone: str | None) -> None:
+def test_no_instant_stops_the_reading_however_far_it_is(tmp_path: Path, micros: int, zone: str | None):
     keys = {} if zone is None else {"time_zone": zone}
     column_ = column("date", "date", **keys, bounds=["2020-01-01", "2024-12-31"], granularity="year")
     array = pa.array([int(LATE.timestamp()) * 10**6, micros], pa.int64()).cast(pa.timestamp("us", "UTC"))
@@ -261,7 +257,7 @@ def test_no_instant_stops_the_reading_however_far_it_is(tmp_path: Path, micros: 
     assert len(rows_of(in_a_file(tmp_path, array), column_, "SELECT hour(x) AS h FROM source", x="moment")) == 2
 
 
-def test_the_property_finds_a_select_that_sees_stored_types() -> None:
+def test_the_property_finds_a_select_that_sees_stored_types():
     """The wrong case: one moment with an hour makes moments of a thousand days, and the condition means another."""
     days, kept = [datetime(2021, 1, 1)] * 1000, []
     for values in (days, [*days, datetime(2021, 1, 1, 9)]):

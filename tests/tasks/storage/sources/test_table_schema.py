@@ -1,7 +1,5 @@
 """Drafts from Parquet and DuckDB: the schema and nothing else, whatever the same file says about its rows."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 
@@ -50,7 +48,7 @@ def _parquet(folder: Path, name: str, table: pa.Table) -> Path:
     return path
 
 
-def test_a_draft_does_not_depend_on_the_rows_of_a_parquet_file(tmp_path: Path) -> None:
+def test_a_draft_does_not_depend_on_the_rows_of_a_parquet_file(tmp_path: Path):
     """Other values, minima, maxima, nulls, dictionaries, row groups and numbers of rows: the same bytes."""
     one, other = _parquet(tmp_path, "one", _rows("Ulm", 11)), _parquet(tmp_path, "other", _rows("Bonn", 30))
     statistics = [pq.read_metadata(path).row_group(0).column(0).statistics.max for path in (one, other)]
@@ -62,7 +60,7 @@ def test_a_draft_does_not_depend_on_the_rows_of_a_parquet_file(tmp_path: Path) -
         assert f"kind: {kind}" in text
 
 
-def test_a_draft_reads_no_page_of_a_parquet_file(tmp_path: Path) -> None:
+def test_a_draft_reads_no_page_of_a_parquet_file(tmp_path: Path):
     """With every data and dictionary page overwritten, the same draft is made: only the footer is read."""
     path = _parquet(tmp_path, "one", _rows("Ulm", 11))
     expected, content = draft_contract(path).text, bytearray(path.read_bytes())
@@ -74,7 +72,7 @@ def test_a_draft_reads_no_page_of_a_parquet_file(tmp_path: Path) -> None:
     assert draft_contract(path).text == expected
 
 
-def test_a_draft_does_not_show_what_pandas_says_about_the_rows(tmp_path: Path) -> None:
+def test_a_draft_does_not_show_what_pandas_says_about_the_rows(tmp_path: Path):
     """The metadata of a data frame hold its number of rows, and those of a column its number of categories."""
     counted = b'{"index_columns": [{"kind": "range", "start": 0, "stop": 4711}]}'
     field = pa.field("town", pa.string(), metadata={"num_categories": "4711"})
@@ -85,7 +83,7 @@ def test_a_draft_does_not_show_what_pandas_says_about_the_rows(tmp_path: Path) -
     assert "4711" not in text
 
 
-def test_a_draft_does_not_show_whether_a_column_may_be_null_or_how_wide_it_is(tmp_path: Path) -> None:
+def test_a_draft_does_not_show_whether_a_column_may_be_null_or_how_wide_it_is(tmp_path: Path):
     """Writers choose both by the rows now and then."""
     narrow = pa.schema([pa.field("age", pa.uint8(), nullable=False)])
     one = _parquet(tmp_path, "narrow", pa.table([pa.array([1], pa.uint8())], schema=narrow))
@@ -103,7 +101,7 @@ def _duckdb(folder: Path, name: str, *statements: str) -> Path:
     return path
 
 
-def test_a_draft_does_not_depend_on_the_rows_of_a_duckdb_table(tmp_path: Path) -> None:
+def test_a_draft_does_not_depend_on_the_rows_of_a_duckdb_table(tmp_path: Path):
     """Nor on the labels of an ENUM, which DuckDB can make out of the rows, nor on constraints."""
     texts = []
     for town, more in (("Ulm", ""), ("Bonn", "NOT NULL CHECK (age > 17)")):
@@ -122,7 +120,7 @@ def test_a_draft_does_not_depend_on_the_rows_of_a_duckdb_table(tmp_path: Path) -
     assert texts[0].count("kind: image") == 1
 
 
-def test_a_view_is_no_table_and_several_tables_need_a_name(tmp_path: Path) -> None:
+def test_a_view_is_no_table_and_several_tables_need_a_name(tmp_path: Path):
     """As for a release: the rows of a view may join many people's."""
     path = _duckdb(
         tmp_path,

@@ -1,7 +1,5 @@
 """The time zone of the process changes nothing: codes, hash and refusals are those of the rows and the contract."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -80,20 +78,20 @@ def by_zone(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("case", SELECTS)
-def test_codes_and_hash_are_the_same_in_every_time_zone(by_zone: list[list[Any]], case: str) -> None:
+def test_codes_and_hash_are_the_same_in_every_time_zone(by_zone: list[list[Any]], case: str):
     """24 hours around a new year: 10 of the old one, by UTC."""
     here, *others = (found[list(SELECTS).index(case)] for found in by_zone)
     assert all(other == here for other in others)
     assert [row[3] for row in here[0]] == [0] * 10 + [1] * 14
 
 
-def test_a_period_takes_the_same_rows_or_refuses_alike_in_every_time_zone(by_zone: list[list[Any]]) -> None:
+def test_a_period_takes_the_same_rows_or_refuses_alike_in_every_time_zone(by_zone: list[list[Any]]):
     here, *others = (found[len(SELECTS) :] for found in by_zone)
     assert len(here) == 2
     assert all(other == here for other in others)
 
 
-def test_without_a_fixed_zone_the_days_would_part() -> None:
+def test_without_a_fixed_zone_the_days_would_part():
     """The wrong case: DuckDB as it opens takes the zone of the process."""
     instant = "TIMESTAMPTZ '2020-12-31 15:30:00+00'"
     ask = f'import duckdb; print(duckdb.execute("SELECT CAST({instant} AS DATE)").fetchall())'

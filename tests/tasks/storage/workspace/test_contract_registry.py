@@ -1,7 +1,5 @@
 """The registry: versions that never change, breaking changes that say so, and several processes at once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +25,7 @@ def _register(folder: Path, version: str, *pairs: tuple[str, str]) -> tuple[str,
     return entry.change, repeated
 
 
-def test_a_history_of_versions(tmp_path: Path) -> None:
+def test_a_history_of_versions(tmp_path: Path):
     """First, compatible, breaking with a new MAJOR; by number, each with its changes, kept byte for byte."""
     registry = Registry(tmp_path / "contracts")
     assert registry.contracts() == ()
@@ -55,7 +53,7 @@ def test_a_history_of_versions(tmp_path: Path) -> None:
         ("1.2.0", [("unit: {kind: row, scope: block}", "unit: {kind: row, scope: lifetime}")], "block → lifetime"),
     ],
 )
-def test_what_cannot_be_registered(tmp_path: Path, version: str, pairs: list[tuple[str, str]], found: str) -> None:
+def test_what_cannot_be_registered(tmp_path: Path, version: str, pairs: list[tuple[str, str]], found: str):
     """After 1.1.0: a breaking change without a new MAJOR, a version that is taken, one below, one of another form."""
     _register(tmp_path, "1.1.0")
     with pytest.raises(RegistryRefused) as refused:
@@ -66,14 +64,14 @@ def test_what_cannot_be_registered(tmp_path: Path, version: str, pairs: list[tup
     assert [entry.version for entry in Registry(tmp_path / "contracts").history("people")] == ["1.1.0"]
 
 
-def test_a_draft_is_not_registered(tmp_path: Path) -> None:
+def test_a_draft_is_not_registered(tmp_path: Path):
     with pytest.raises(ContractRefused, match="nobody has declared yet"):
         _register(tmp_path, "1.0.0", ("adjacency: add_remove", "adjacency: <declare>"))
     assert not (tmp_path / "contracts").exists()
 
 
 @pytest.mark.parametrize("name", ["urn:shop:orders/latest", "..", "../../etc", ".hidden", "100%", "Größe und mehr"])
-def test_an_id_is_one_folder_whatever_stands_in_it(tmp_path: Path, name: str) -> None:
+def test_an_id_is_one_folder_whatever_stands_in_it(tmp_path: Path, name: str):
     """No id leads out of the registry, and each is found again by its name."""
     _register(tmp_path, "1.0.0", ("id: people", f'id: "{name}"'))
     registry = Registry(tmp_path / "contracts")
@@ -83,7 +81,7 @@ def test_an_id_is_one_folder_whatever_stands_in_it(tmp_path: Path, name: str) ->
     assert {path.name for path in tmp_path.iterdir()} == {"contracts", "1.0.0.odcs.yaml"}
 
 
-def test_a_registered_version_that_was_changed_is_named(tmp_path: Path) -> None:
+def test_a_registered_version_that_was_changed_is_named(tmp_path: Path):
     """Neither a changed contract nor an unreadable registration passes for what was registered."""
     _register(tmp_path, "1.0.0")
     registry = Registry(tmp_path / "contracts")
@@ -101,7 +99,7 @@ def test_a_registered_version_that_was_changed_is_named(tmp_path: Path) -> None:
         registry.history("people")
 
 
-def test_a_registration_that_was_interrupted_is_made_again(tmp_path: Path) -> None:
+def test_a_registration_that_was_interrupted_is_made_again(tmp_path: Path):
     """What a process left half-written is not seen, and is in nobody's way."""
     staging = tmp_path / "contracts" / "people" / ".staging-1.0.0"
     staging.mkdir(parents=True)
@@ -119,7 +117,7 @@ def _try(folder: Path, writer: int) -> str:
 
 
 @pytest.mark.services
-def test_of_two_contents_of_one_version_one_is_registered(tmp_path: Path) -> None:
+def test_of_two_contents_of_one_version_one_is_registered(tmp_path: Path):
     """Eight processes register two contents of version 1.0.0: one content is in, the other is refused each time."""
     with ProcessPoolExecutor(4) as pool:
         said = list(pool.map(_try, [tmp_path] * 8, range(8)))
@@ -127,7 +125,7 @@ def test_of_two_contents_of_one_version_one_is_registered(tmp_path: Path) -> Non
     assert len(Registry(tmp_path / "contracts").history("people")) == 1
 
 
-def test_a_registry_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_registry_that_cannot_be_written_is_named(tmp_path: Path):
     (tmp_path / "contracts").write_text("a file")
     with pytest.raises(RegistryRefused, match="a folder that can be written"):
         _register(tmp_path, "1.0.0")

@@ -1,7 +1,5 @@
 """A run's folder: one holder at a time, cleaned at the end, and the private log of what should not happen."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat
@@ -37,7 +35,7 @@ with hold(Path(sys.argv[1]), "r", keep_snapshot=False):
 
 
 @pytest.mark.services
-def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: Path) -> None:
+def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: Path):
     """The lock is the kernel's: while its holder lives it refuses, and SIGKILL frees it."""
     with subprocess.Popen([sys.executable, "-c", HOLD_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -52,7 +50,7 @@ def test_a_second_process_is_told_who_holds_the_run_and_death_lets_go(tmp_path: 
 
 
 @pytest.mark.services
-def test_inside_one_process_the_folder_is_held_once(tmp_path: Path) -> None:
+def test_inside_one_process_the_folder_is_held_once(tmp_path: Path):
     """A second block of the same process is refused like another process, and cleans nothing."""
     with hold(tmp_path, "r", keep_snapshot=False) as outer:
         (outer.path / SNAPSHOT).write_text("rows")
@@ -82,7 +80,7 @@ def test_inside_one_process_the_folder_is_held_once(tmp_path: Path) -> None:
 )
 def test_the_snapshot_stays_only_where_a_charged_run_needs_it(
     tmp_path: Path, charge: str | None, keep: bool, stays: bool
-) -> None:
+):
     """Charged and not published: it must resume on these rows. Else it goes, unless a person wants to keep it."""
     with hold(tmp_path, "r", keep_snapshot=keep) as folder:
         (folder.path / SNAPSHOT).write_text("rows")
@@ -90,7 +88,7 @@ def test_the_snapshot_stays_only_where_a_charged_run_needs_it(
     assert (folder.path / SNAPSHOT).exists() is stays
 
 
-def test_the_snapshot_of_a_refused_run_goes(tmp_path: Path) -> None:
+def test_the_snapshot_of_a_refused_run_goes(tmp_path: Path):
     """An error before the charge leaves no private rows behind."""
 
     def refused_run() -> None:
@@ -103,7 +101,7 @@ def test_the_snapshot_of_a_refused_run_goes(tmp_path: Path) -> None:
     assert not (tmp_path / "r" / SNAPSHOT).exists()
 
 
-def test_an_unexpected_error_tells_its_type_and_hides_its_text(tmp_path: Path) -> None:
+def test_an_unexpected_error_tells_its_type_and_hides_its_text(tmp_path: Path):
     """The text goes to the private log (0600); the new error has neither text nor context of the old one."""
     log = tmp_path / "error.private.log"
     before = os.umask(0)
@@ -123,7 +121,7 @@ def test_an_unexpected_error_tells_its_type_and_hides_its_text(tmp_path: Path) -
 
 def test_where_the_log_cannot_be_written_the_text_goes_elsewhere_or_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """A read-only disk: a private file of the system's takes it. No disk at all: it is lost, and never shown."""
     gone = tmp_path / "no such folder" / "error.private.log"
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -141,9 +139,7 @@ def test_where_the_log_cannot_be_written_the_text_goes_elsewhere_or_nowhere(
             assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_it_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_a_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """As the system answers on a read-only disk, where root may not write either."""
     with hold(tmp_path, "r", keep_snapshot=False):
         pass
@@ -156,7 +152,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_it_is_held(
     assert str(tmp_path) in str(refused.value)
 
 
-def test_our_own_errors_pass_unchanged(tmp_path: Path) -> None:
+def test_our_own_errors_pass_unchanged(tmp_path: Path):
     """What we refuse on purpose is no bug and leaves no log."""
     log = tmp_path / "error.private.log"
     with pytest.raises(SpecRefused):
@@ -168,7 +164,7 @@ def _refuse() -> None:
     raise SpecRefused([])
 
 
-def test_another_text_of_the_spec_is_another_run() -> None:
+def test_another_text_of_the_spec_is_another_run():
     """The folder's name follows the release and the digest of the spec."""
     assert run_name("a", "0" * 64) != run_name("a", "1" * 64)
     assert run_name("a", "0" * 64).startswith("a-")

@@ -1,7 +1,5 @@
 """The workspace: what `init` makes, how it is found, and what its settings may say."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -32,7 +30,7 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_create_makes_private_folders_and_keys_that_only_the_owner_reads(tmp_path: Path) -> None:
+def test_create_makes_private_folders_and_keys_that_only_the_owner_reads(tmp_path: Path):
     """Folders are 0700 and secret keys 0600, even under a permissive umask; the public key matches the secret one."""
     before = os.umask(0)
     try:
@@ -48,7 +46,7 @@ def test_create_makes_private_folders_and_keys_that_only_the_owner_reads(tmp_pat
     assert workspace.snapshot_key() != (workspace.keys / "signing.key").read_bytes()
 
 
-def test_create_refuses_a_workspace_and_changes_nothing(tmp_path: Path) -> None:
+def test_create_refuses_a_workspace_and_changes_nothing(tmp_path: Path):
     """A second `init` would replace the keys that published versions are signed with: it is refused."""
     key = Workspace.create(tmp_path).signer().public_key
     with pytest.raises(WorkspaceRefused, match="a workspace already"):
@@ -56,28 +54,28 @@ def test_create_refuses_a_workspace_and_changes_nothing(tmp_path: Path) -> None:
     assert Workspace.open(tmp_path).signer().public_key == key
 
 
-def test_create_after_an_interrupted_create_keeps_the_keys(tmp_path: Path) -> None:
+def test_create_after_an_interrupted_create_keeps_the_keys(tmp_path: Path):
     """sudare.toml is written last, so that what lacks it can be made again, with the keys that are there."""
     key = Workspace.create(tmp_path).signer().public_key
     (tmp_path / "sudare.toml").unlink()
     assert Workspace.create(tmp_path).signer().public_key == key
 
 
-def test_create_in_a_place_that_is_no_folder_says_so(tmp_path: Path) -> None:
+def test_create_in_a_place_that_is_no_folder_says_so(tmp_path: Path):
     """What cannot be a folder is refused with the system's reason."""
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceRefused, match="a folder that can be written"):
         Workspace.create(tmp_path / "file" / "w")
 
 
-def test_find_walks_upwards(tmp_path: Path) -> None:
+def test_find_walks_upwards(tmp_path: Path):
     """A command works anywhere inside its workspace."""
     Workspace.create(tmp_path)
     (tmp_path / "a" / "b").mkdir(parents=True)
     assert Workspace.find(tmp_path / "a" / "b").root == tmp_path
 
 
-def test_find_takes_the_workspace_of_the_environment_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_takes_the_workspace_of_the_environment_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """SUDARE_WORKSPACE wins over the current folder."""
     Workspace.create(tmp_path / "here")
     Workspace.create(tmp_path / "told")
@@ -85,15 +83,13 @@ def test_find_takes_the_workspace_of_the_environment_first(tmp_path: Path, monke
     assert Workspace.find(tmp_path / "here").root == tmp_path / "told"
 
 
-def test_find_without_a_workspace_says_how_to_make_one(tmp_path: Path) -> None:
+def test_find_without_a_workspace_says_how_to_make_one(tmp_path: Path):
     """The refusal names the command that helps."""
     with pytest.raises(WorkspaceRefused, match="sudare init"):
         Workspace.find(tmp_path)
 
 
-def test_ledger_lies_in_the_workspace_unless_it_is_told_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ledger_lies_in_the_workspace_unless_it_is_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Default, then sudare.toml (relative to the workspace), then SUDARE_LEDGER_URL."""
     workspace = Workspace.create(tmp_path)
     assert workspace.ledger_url == f"sqlite:///{tmp_path}/.sudare/ledger.sqlite"
@@ -104,7 +100,7 @@ def test_ledger_lies_in_the_workspace_unless_it_is_told_otherwise(
     assert Workspace.open(tmp_path).ledger_url == "sqlite:////elsewhere/l.sqlite"
 
 
-def test_prefect_server_comes_from_environment_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefect_server_comes_from_environment_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No server by default; the file may name one; PREFECT_API_URL wins."""
     assert Workspace.create(tmp_path).prefect_api_url is None
     (tmp_path / "sudare.toml").write_text('[prefect]\napi_url = "http://file/api"\n')
@@ -126,7 +122,7 @@ def test_prefect_server_comes_from_environment_or_file(tmp_path: Path, monkeypat
         ('[publisher]\npermitted_uses = ["teaching", ""]\n', "publisher.permitted_uses[1]", "''"),
     ],
 )
-def test_settings_that_cannot_be_followed_are_refused(tmp_path: Path, text: str, field: str, found: str) -> None:
+def test_settings_that_cannot_be_followed_are_refused(tmp_path: Path, text: str, field: str, found: str):
     """Unknown keys, wrong types and broken TOML are findings that name the field."""
     Workspace.create(tmp_path)
     (tmp_path / "sudare.toml").write_text(text)
@@ -137,7 +133,7 @@ def test_settings_that_cannot_be_followed_are_refused(tmp_path: Path, text: str,
     assert found in finding.found
 
 
-def test_a_publisher_may_be_declared_for_all_releases(tmp_path: Path) -> None:
+def test_a_publisher_may_be_declared_for_all_releases(tmp_path: Path):
     """Without a table there is none; what it says is read as it is written."""
     assert Workspace.create(tmp_path).publisher is None
     (tmp_path / "sudare.toml").write_text('[publisher]\ncurator = "Office"\npermitted_uses = ["teaching"]\n')
@@ -146,7 +142,7 @@ def test_a_publisher_may_be_declared_for_all_releases(tmp_path: Path) -> None:
     assert (publisher.curator, publisher.permitted_uses, publisher.contact) == ("Office", ("teaching",), None)
 
 
-def test_a_damaged_key_is_refused_without_showing_it(tmp_path: Path) -> None:
+def test_a_damaged_key_is_refused_without_showing_it(tmp_path: Path):
     """The message tells the length, never the bytes."""
     workspace = Workspace.create(tmp_path)
     (workspace.private / "keys" / "snapshot.key").write_bytes(b"secret")
@@ -155,7 +151,7 @@ def test_a_damaged_key_is_refused_without_showing_it(tmp_path: Path) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_server_of_our_own_inherits_no_prefect_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_of_our_own_inherits_no_prefect_settings(monkeypatch: pytest.MonkeyPatch):
     """A database or an API that the user's shell names for Prefect is not ours to migrate or to call."""
     monkeypatch.setenv("PREFECT_SERVER_DATABASE_CONNECTION_URL", "postgresql://elsewhere")
     environment = environment_for_prefect({"PREFECT_HOME": "here"})
@@ -164,7 +160,7 @@ def test_a_server_of_our_own_inherits_no_prefect_settings(monkeypatch: pytest.Mo
     assert environment["DO_NOT_TRACK"] == "1"
 
 
-def test_exported_variables_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exported_variables_are_taken_back(monkeypatch: pytest.MonkeyPatch):
     """What was set before comes back, what was not set goes."""
     monkeypatch.setenv("SUDARE_TEST_KEPT", "before")
     monkeypatch.delenv("SUDARE_TEST_NEW", raising=False)
@@ -174,7 +170,7 @@ def test_exported_variables_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> N
     assert "SUDARE_TEST_NEW" not in os.environ
 
 
-def test_telemetry_is_off_unless_a_person_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_is_off_unless_a_person_wants_it(monkeypatch: pytest.MonkeyPatch):
     """Off by default; a value that stands in the environment already is kept."""
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
     monkeypatch.setenv("GX_ANALYTICS_ENABLED", "true")
@@ -183,7 +179,7 @@ def test_telemetry_is_off_unless_a_person_wants_it(monkeypatch: pytest.MonkeyPat
     assert os.environ["GX_ANALYTICS_ENABLED"] == "true"
 
 
-def test_only_settings_and_credentials_read_the_environment() -> None:
+def test_only_settings_and_credentials_read_the_environment():
     """No other module of ours touches os.environ or os.getenv."""
     readers = [
         path.relative_to(ROOT).as_posix()
@@ -204,7 +200,7 @@ def _public(seed: bytes) -> str:
     return Signer(seed).public_key
 
 
-def test_a_key_has_the_name_that_init_was_given(tmp_path: Path) -> None:
+def test_a_key_has_the_name_that_init_was_given(tmp_path: Path):
     """The name is the first line of every checkpoint; it stays when the workspace is opened again."""
     made = Workspace.create(tmp_path / "w", name="statistics.example/journal")
     assert made.public_key_file.read_text().startswith("statistics.example/journal+")
@@ -213,7 +209,7 @@ def test_a_key_has_the_name_that_init_was_given(tmp_path: Path) -> None:
         Workspace.create(tmp_path / "other", name="the journal")
 
 
-def test_a_server_s_signing_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_s_signing_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`init` then writes no secret signing key, and publishes the public half of the one it was told."""
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
     workspace = Workspace.create(tmp_path)
@@ -222,7 +218,7 @@ def test_a_server_s_signing_key_comes_from_the_environment(tmp_path: Path, monke
     assert not (workspace.private / "keys" / "signing.key").exists()
 
 
-def test_a_server_s_signing_key_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_s_signing_key_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "secret").write_bytes(SEED)
     monkeypatch.setenv("SUDARE_SIGNING_KEY_FILE", str(tmp_path / "secret"))
     assert Workspace.create(tmp_path / "w").signer().public_key == _public(SEED)
@@ -231,9 +227,7 @@ def test_a_server_s_signing_key_comes_from_a_file(tmp_path: Path, monkeypatch: p
         Workspace.open(tmp_path / "w").signer()
 
 
-def test_a_signing_key_that_is_not_the_workspace_s_own_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signing_key_that_is_not_the_workspace_s_own_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Versions signed with it would fail for everybody who pinned signing.pub."""
     workspace = Workspace.create(tmp_path)
     monkeypatch.setenv("SUDARE_SIGNING_KEY", SEED.hex())
@@ -244,14 +238,14 @@ def test_a_signing_key_that_is_not_the_workspace_s_own_is_refused(
 @pytest.mark.parametrize("told", ["00", "z" * 64, SEED.hex() + "00"])
 def test_a_signing_key_of_another_form_is_refused_without_being_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
-) -> None:
+):
     monkeypatch.setenv("SUDARE_SIGNING_KEY", told)
     with pytest.raises(WorkspaceRefused, match="64 hex digits") as refused:
         Workspace.create(tmp_path)
     assert told not in str(refused.value)
 
 
-def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: Path) -> None:
+def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: Path):
     assert Workspace.create(tmp_path).schedule == ()
     file = tmp_path / "sudare.toml"
     file.write_text(file.read_text() + '"specs/a.yaml" = "0 6 1 * *"\n')
@@ -264,7 +258,7 @@ def test_a_schedule_names_specs_from_the_workspace_and_when_they_run(tmp_path: P
 
 def test_a_table_of_an_extension_that_is_not_installed_is_refused_with_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     Workspace.create(tmp_path)
     file = tmp_path / "sudare.toml"
     file.write_text(f'[spark]\npython = "spark/bin/python"\n{file.read_text()}')

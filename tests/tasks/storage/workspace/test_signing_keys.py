@@ -1,7 +1,5 @@
 """Signing keys that lie elsewhere: what opens them, what they sign, and how each refusal reads."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -60,7 +58,7 @@ def refused(action: object, *parts: str) -> None:
 
 
 @pytest.mark.services
-def test_a_key_under_a_passphrase_is_the_same_key(tmp_path: Path) -> None:
+def test_a_key_under_a_passphrase_is_the_same_key(tmp_path: Path):
     """What the passphrase opens signs as the bytes did, and OpenSSL reads the file too."""
     closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
     file = write_encrypted(closed, SEED, PASSPHRASE)
@@ -76,7 +74,7 @@ def test_a_key_under_a_passphrase_is_the_same_key(tmp_path: Path) -> None:
     assert "ED25519" in said.stdout
 
 
-def test_a_wrong_or_missing_passphrase_is_told_without_being_shown(tmp_path: Path) -> None:
+def test_a_wrong_or_missing_passphrase_is_told_without_being_shown(tmp_path: Path):
     write_encrypted(place(tmp_path, {"kind": "encrypted_file"}), SEED, PASSPHRASE)
     wrong = place(tmp_path, {"kind": "encrypted_file"}, WRONG)
     refused(lambda: open_key(wrong), "a passphrase that does not open it", "give the command again")
@@ -87,7 +85,7 @@ def test_a_wrong_or_missing_passphrase_is_told_without_being_shown(tmp_path: Pat
     assert asked == ["Passphrase of the signing key"]
 
 
-def test_another_file_than_an_encrypted_key_is_told(tmp_path: Path) -> None:
+def test_another_file_than_an_encrypted_key_is_told(tmp_path: Path):
     closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
     refused(lambda: open_key(closed), "signing.pem", "No such file")
     plain = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -99,7 +97,7 @@ def test_another_file_than_an_encrypted_key_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "signing.pem").exists()
 
 
-def test_a_key_is_opened_once_a_process(tmp_path: Path) -> None:
+def test_a_key_is_opened_once_a_process(tmp_path: Path):
     closed = place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE)
     write_encrypted(closed, SEED, PASSPHRASE)
     assert opened(closed) is None
@@ -108,22 +106,22 @@ def test_a_key_is_opened_once_a_process(tmp_path: Path) -> None:
     assert opened(closed) is None
 
 
-def test_an_unknown_kind_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_refused_with_those_that_there_are(tmp_path: Path):
     refused(lambda: place(tmp_path, {"kind": "cloud"}), "'cloud'", *KINDS)
 
 
 def test_a_kind_of_an_extension_that_is_not_installed_is_refused_with_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(plug_ins, "registered", lambda group: ())
     refused(lambda: place(tmp_path, {"kind": "pkcs11"}), "needs the extension sudare_keys", "file, encrypted_file")
 
 
-def test_a_place_shows_no_secret(tmp_path: Path) -> None:
+def test_a_place_shows_no_secret(tmp_path: Path):
     assert PASSPHRASE not in repr(place(tmp_path, {"kind": "encrypted_file"}, PASSPHRASE))
 
 
-def test_another_table_is_written_and_all_else_stays(tmp_path: Path) -> None:
+def test_another_table_is_written_and_all_else_stays(tmp_path: Path):
     file = tmp_path / "sudare.toml"
     file.write_text('# mine\n[store]\nreleases = "r" # here\n\n[signer] # old\nkind = "file"\n\n[ledger]\nurl = ""\n')
     replace_signer(file, {"kind": "pkcs11", "token": 'a "b" \\ c'})

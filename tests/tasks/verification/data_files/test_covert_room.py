@@ -1,7 +1,5 @@
 """Room beside the values of a file: whatever is put there is found, though its publisher signs it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -90,7 +88,7 @@ PARQUET: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("trick", PARQUET)
 @pytest.mark.parametrize("writer", ["that of this machine", "another"])
-def test_room_in_a_parquet_file_is_found_whatever_wrote_it(version: Version, trick: str, writer: str) -> None:
+def test_room_in_a_parquet_file_is_found_whatever_wrote_it(version: Version, trick: str, writer: str):
     """By the bytes where the same libraries ran, by the structure where others did; values, digests, keys hold."""
     change, field = PARQUET[trick]
     path = version.folder / TABLE
@@ -119,7 +117,7 @@ def by_other_libraries(record: Json) -> None:
 )
 def test_other_bytes_of_the_same_values_are_found_where_the_same_libraries_ran(
     version: Version, trick: str, change: Callable[[Path], object]
-) -> None:
+):
     before = (version.folder / TABLE).read_bytes()
     change(version.folder / TABLE)
     assert (version.folder / TABLE).read_bytes() != before
@@ -144,7 +142,7 @@ TRICKS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("trick", TRICKS)
 @pytest.mark.parametrize("writer", ["that of this machine", "another"])
-def test_room_in_a_csv_copy_is_found_whatever_wrote_it(version: Version, trick: str, writer: str) -> None:
+def test_room_in_a_csv_copy_is_found_whatever_wrote_it(version: Version, trick: str, writer: str):
     path = version.folder / CSV
     before = path.read_bytes()
     path.write_bytes(TRICKS[trick](before))
@@ -153,7 +151,7 @@ def test_room_in_a_csv_copy_is_found_whatever_wrote_it(version: Version, trick: 
     assert (9 in broken(report), CSV in named(report)) == (True, True)
 
 
-def test_what_other_libraries_wrote_passes_by_its_structure(version: Version) -> None:
+def test_what_other_libraries_wrote_passes_by_its_structure(version: Version):
     """Another writer's name, another length of its compression: the allow-list takes it."""
     path = version.folder / TABLE
     written(pq.read_table(path), path, compression_level=3)
@@ -165,9 +163,7 @@ def test_what_other_libraries_wrote_passes_by_its_structure(version: Version) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize("make", [aim, gaussians, small])
-def test_versions_of_every_kind_are_written_again_to_the_same_bytes(
-    make: Any, worlds: Worlds, tmp_path: Path
-) -> None:
+def test_versions_of_every_kind_are_written_again_to_the_same_bytes(make: Any, worlds: Worlds, tmp_path: Path):
     """Rows, sums, models, sparse tables; and a note is found: in each of all files, and in one alone."""
     version = worlds.published(make(), here=True).copy(tmp_path / "v")
     assert version.verify().findings == ()

@@ -1,7 +1,5 @@
 """Parquet files: what they unpack to, footers that lie to engines, and files that are exactly ours."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import struct
@@ -51,7 +49,7 @@ def size_of(data: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_an_honest_file_unpacks_to_what_its_footer_says(compression: str, version: str, dictionary: bool) -> None:
+def test_an_honest_file_unpacks_to_what_its_footer_says(compression: str, version: str, dictionary: bool):
     """Headers of pages count to a column's size, so the footer's word is the larger one, by a little."""
     how = {"data_page_version": version, "use_dictionary": dictionary, "row_group_size": 700, "data_page_size": 512}
     found, stated = size_of(written(TABLE, compression=compression, write_page_checksum=True, **how))
@@ -59,7 +57,7 @@ def test_an_honest_file_unpacks_to_what_its_footer_says(compression: str, versio
 
 
 @pytest.mark.long
-def test_a_page_that_unpacks_to_more_than_the_footer_says_counts_as_what_it_unpacks_to() -> None:
+def test_a_page_that_unpacks_to_more_than_the_footer_says_counts_as_what_it_unpacks_to():
     data = bomb(TABLE)
     assert len(data) < 2**20
     found, stated = size_of(data)
@@ -70,7 +68,7 @@ def test_a_page_that_unpacks_to_more_than_the_footer_says_counts_as_what_it_unpa
 
 
 @pytest.mark.long
-def test_more_rows_than_memory_holds_are_not_read() -> None:
+def test_more_rows_than_memory_holds_are_not_read():
     """Rows of one number alone take next to no room in a file."""
     sink = io.BytesIO()
     piece = pa.table({"value": pa.array([7], pa.int64()).take(pa.array([0] * 2**20))})
@@ -81,7 +79,7 @@ def test_more_rows_than_memory_holds_are_not_read() -> None:
         open_numbers(sink.getvalue())
 
 
-def test_whatever_stands_where_a_page_should_begin_is_refused_or_passed_over() -> None:
+def test_whatever_stands_where_a_page_should_begin_is_refused_or_passed_over():
     """Each byte of a small file but its footer, set to each of four values: a number or a refusal, nothing else."""
     data = written(TABLE.slice(0, 20), compression="none", write_statistics=False)
     with pq.ParquetFile(pa.BufferReader(data)) as file:
@@ -118,7 +116,7 @@ FORGED: dict[str, Callable[[bytes], bytes]] = {"statistics": lowered_maximum, "l
 @pytest.mark.parametrize("field", FORGED)
 def test_a_footer_that_lies_is_caught_where_all_values_digests_and_signatures_hold(
     versions: dict[str, Version], tmp_path: Path, field: str
-) -> None:
+):
     """An engine leaves rows out by it, which it shows: they are in the file."""
     version = versions["town"].copy(tmp_path / "v")
     path = version.folder / "data" / "age.parquet"
@@ -137,7 +135,7 @@ def test_a_footer_that_lies_is_caught_where_all_values_digests_and_signatures_ho
     assert finding.field.startswith(field)
 
 
-def test_honest_footers_of_all_kinds_of_columns_pass(tmp_path: Path) -> None:
+def test_honest_footers_of_all_kinds_of_columns_pass(tmp_path: Path):
     """Texts, dates, truth values, numbers with gaps, pictures; several row groups; no rows."""
     table = pa.table(
         {
@@ -160,7 +158,7 @@ def test_honest_footers_of_all_kinds_of_columns_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 3_000])
 @pytest.mark.parametrize("unused", ["a", "c"])
-def test_ends_that_arrow_takes_of_an_unused_label_pass_and_no_others(unused: str, times: int) -> None:
+def test_ends_that_arrow_takes_of_an_unused_label_pass_and_no_others(unused: str, times: int):
     """Beside a null, Arrow states the ends of all labels where one is unused; where none is null that is a lie."""
     labels = ["a", "b", "c"]
     places = [place for place, label in enumerate(labels) if label != unused]
@@ -227,7 +225,7 @@ def found(path: Path) -> Any:
     return exact_values(data, sha256=digest, **terms)
 
 
-def test_a_file_of_ours_gives_its_values(tmp_path: Path) -> None:
+def test_a_file_of_ours_gives_its_values(tmp_path: Path):
     """The digest of what would be written is that of what was written, and the values come back."""
     path = written_table(tmp_path)
     values = found(path)
@@ -255,7 +253,7 @@ def _again(path: Path, change: Callable[[Any], Any], **options: Any) -> None:
     ],
     ids=["compression", "marks", "rows", "order", "names", "cut", "longer"],
 )
-def test_any_other_file_is_looked_at_in_another_way(tmp_path: Path, change: Callable[[Path], None]) -> None:
+def test_any_other_file_is_looked_at_in_another_way(tmp_path: Path, change: Callable[[Path], None]):
     """Another byte anywhere, and it is no file of ours: None, and no error."""
     path = written_table(tmp_path)
     change(path)

@@ -1,7 +1,5 @@
 """Statistics against their publisher: whoever owns the key signs anything, and verify says what does not add up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,11 +191,11 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(published: Version, tmp_path: Path, name: str) -> None:
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(published: Version, tmp_path: Path, name: str):
     FORGERIES[name].check_found(published.copy(tmp_path / "v"), alone=True)
 
 
-def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
+def test_the_forger_s_tools_alone_change_nothing(version: Version):
     """Re-signed and re-chained without a change, a version passes: what is caught is caught for its content."""
     restated(version.folder, WARD, 0)
     forge(version).assert_verifies()
@@ -211,7 +209,7 @@ HOSTILE = (
 
 @pytest.mark.long
 @pytest.mark.parametrize("end", ["low", "high", "step"])
-def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(version: Version, end: str) -> None:
+def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(version: Version, end: str):
     """Texts that are no number, not in their one form, or would be a gigabyte written out; never a traceback."""
     before = load(version.folder / "record.json")["replay"]["draws"][0]["addends"][end]
     for text in HOSTILE:
@@ -223,7 +221,7 @@ def test_a_lattice_that_is_none_is_a_finding_and_bounded_work(version: Version, 
 
 
 @pytest.mark.long
-def test_half_the_moves_of_units_under_replace_one_are_too_few(tmp_path: Path) -> None:
+def test_half_the_moves_of_units_under_replace_one_are_too_few(tmp_path: Path):
     """Three rows a unit: the worst neighbour moves 3 widths out of a cell, and 3 into another."""
     version = publish_version(gaussian(), tmp_path / "made").copy(tmp_path / "v")
     for steps in ([297], [99, 99], [297, 296]):

@@ -1,7 +1,5 @@
 """Votes, residuals and draws of a package, made by a fit: checked, deep too, and what is forged is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -45,9 +43,7 @@ def fields(version: Version, *, deep: bool = False) -> set[str]:
     ("options", "more"),
     [(OPTIONS, ""), ("{members: 60, rounds: 3, children: 0}", ""), (OPTIONS, ", inside_bins: measured")],
 )
-def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
-    worlds: Worlds, options: str, more: str
-) -> None:
+def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(worlds: Worlds, options: str, more: str):
     """Votes have a file each; nothing of generator or options is left as the publisher's word."""
     version = worlds.published(evolved(options, more), here=True)
     word = version.verify().word
@@ -61,7 +57,7 @@ def test_a_version_of_votes_holds_and_its_fit_made_again_is_its_model(
 
 
 @pytest.mark.long
-def test_the_record_says_that_no_metric_was_computed_on_counts(worlds: Worlds) -> None:
+def test_the_record_says_that_no_metric_was_computed_on_counts(worlds: Worlds):
     """Neither metric is given; each says what was drawn in the place of counts."""
     told = worlds.published(evolved(), here=True).words
     assert told["utility.expected_error"] == told["utility.error_against_noisy"] == "none"
@@ -70,7 +66,7 @@ def test_the_record_says_that_no_metric_was_computed_on_counts(worlds: Worlds) -
     assert said["expected_error"] == said["error_against_noisy"] == nothing
 
 
-def test_the_record_promises_no_tables_of_columns_that_nobody_counted(worlds: Worlds) -> None:
+def test_the_record_promises_no_tables_of_columns_that_nobody_counted(worlds: Worlds):
     """Votes are no marginals: the words are those of generators that learn from rows."""
     told = worlds.published(evolved(), here=True).words
     assert "measured marginal" not in told["product.known_bias"]
@@ -89,11 +85,11 @@ def test_the_record_promises_no_tables_of_columns_that_nobody_counted(worlds: Wo
 )
 def test_what_a_draw_of_votes_cannot_state_is_refused(
     worlds: Worlds, tmp_path: Path, change: Callable[[Json], object], field: str
-) -> None:
+):
     assert field in fields(forged(worlds, tmp_path, lambda record: change(record["replay"]["draws"][0])))
 
 
-def test_forged_votes_are_refused(worlds: Worlds, tmp_path: Path) -> None:
+def test_forged_votes_are_refused(worlds: Worlds, tmp_path: Path):
     """One vote more, in a file whose every digest is made again: it is not what was entered when it was drawn."""
     version = worlds.changed(worlds.published(evolved(), here=True), as_forged).copy(tmp_path / "v")
     path = version.folder / "measurements" / "votes-0003.parquet"
@@ -107,9 +103,7 @@ def test_forged_votes_are_refused(worlds: Worlds, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_other_candidates_another_seed_and_fewer_rounds_do_not_come_to_the_draws(
-    worlds: Worlds, tmp_path: Path
-) -> None:
+def test_other_candidates_another_seed_and_fewer_rounds_do_not_come_to_the_draws(worlds: Worlds, tmp_path: Path):
     """Only the fit made again can tell: it asks for votes for the candidates that follow from seed and votes."""
 
     def candidates(record: Json) -> None:
@@ -127,7 +121,7 @@ def test_other_candidates_another_seed_and_fewer_rounds_do_not_come_to_the_draws
         assert "the fit" in fields(forged(worlds, folder, change), deep=True)
 
 
-def test_rows_fitted_again_must_be_the_same_number_by_number() -> None:
+def test_rows_fitted_again_must_be_the_same_number_by_number():
     """One vote more, a code beside, a row less, or one more in all: what decoders may differ by, these may not."""
     codes = np.arange(6, dtype=np.int64).reshape(3, 2)
     model = WeightedRows(CellDomain(("a", "b"), (6, 6)), 1000, codes, np.array([900, 80, 20]))
@@ -148,9 +142,7 @@ def factors(generator: str = "latent_factors") -> SyntheticScenario:
 
 @pytest.mark.long
 @pytest.mark.parametrize("generator", ["latent_factors", "gaussian_copula"])
-def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(
-    worlds: Worlds, generator: str
-) -> None:
+def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(worlds: Worlds, generator: str):
     """All numbers in one file; nothing of generator or options is left as the publisher's word. The copula has a sum
     over rows besides.
     """
@@ -163,7 +155,7 @@ def test_a_version_of_residuals_holds_and_its_fit_made_again_comes_to_its_model(
 
 
 @pytest.mark.long
-def test_moves_that_are_not_the_worst_neighbours_are_refused(worlds: Worlds, tmp_path: Path) -> None:
+def test_moves_that_are_not_the_worst_neighbours_are_refused(worlds: Worlds, tmp_path: Path):
     version = as_forged(worlds.published(factors(), here=True).copy(tmp_path / "v"))
 
     def change(record: Json) -> None:
@@ -250,7 +242,7 @@ def tallied(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.services
-def test_it_is_published_and_verifies_to_the_end(tallied: dict[str, Any]) -> None:
+def test_it_is_published_and_verifies_to_the_end(tallied: dict[str, Any]):
     """The fit is made again from the published values; nothing is skipped that concerns a draw."""
     assert tallied["ok"], tallied["findings"]
     assert not [each for each in tallied["skipped"] if "tally" in each or "the fit" in each]
@@ -261,7 +253,7 @@ def test_it_is_published_and_verifies_to_the_end(tallied: dict[str, Any]) -> Non
 
 
 @pytest.mark.services
-def test_what_its_checks_ask_is_found(tallied: dict[str, Any]) -> None:
+def test_what_its_checks_ask_is_found(tallied: dict[str, Any]):
     """Another cell, another number, and another kind, each signed again by the publisher."""
     assert 6 in tallied["found"]["cell"]
     assert 8 in tallied["found"]["value"]
@@ -269,7 +261,7 @@ def test_what_its_checks_ask_is_found(tallied: dict[str, Any]) -> None:
 
 
 @pytest.mark.services
-def test_without_the_package_its_kind_is_named(tallied: dict[str, Any]) -> None:
+def test_without_the_package_its_kind_is_named(tallied: dict[str, Any]):
     said = answer(CHECK, tallied["folder"], tallied["key"], packages=())
     assert not said["ok"]
     assert any("tally" in finding for finding in said["findings"]), said["findings"]

@@ -1,7 +1,5 @@
 """Versions made from noisy sums over rows: what is published rebuilds what was added up, and forgeries are caught."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -58,7 +56,7 @@ def published(worlds: Worlds) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: Version) -> None:
+def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: Version):
     report = published.verify(deep=True)
     assert report.ok, report.findings
     assert [check.rule for check in report.checks] == list(range(1, 12))
@@ -67,7 +65,7 @@ def test_a_version_of_sums_verifies_and_its_model_is_estimated_again(published: 
 
 @pytest.mark.long
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_a_version_under_any_relation_and_several_rows_a_unit_verifies(tmp_path: Path, relation: str) -> None:
+def test_a_version_under_any_relation_and_several_rows_a_unit_verifies(tmp_path: Path, relation: str):
     """Three rows a unit; the stated moves are those of the statistic, derived twice."""
     unit = "{kind: id, column: patient, scope: block, max_rows_per_unit: 3}"
     privacy = f"{{unit: {unit}, adjacency: {relation}, ZEROS}}"
@@ -75,7 +73,7 @@ def test_a_version_under_any_relation_and_several_rows_a_unit_verifies(tmp_path:
     made.assert_verifies(deep=True)
 
 
-def test_the_rows_are_whole_and_keep_what_the_contract_declares(published: Version) -> None:
+def test_the_rows_are_whole_and_keep_what_the_contract_declares(published: Version):
     """Decoded by the contract: types, bounds, constraints, missing values."""
     rows = pl.read_parquet(published.folder / DATA)
     assert [str(kind) for kind in rows.dtypes] == [
@@ -90,7 +88,7 @@ def test_the_rows_are_whole_and_keep_what_the_contract_declares(published: Versi
     assert rows.filter((text == "children") & (pl.col("age") >= 75)).is_empty()
 
 
-def test_a_stranger_rebuilds_each_sum_from_the_published_files(published: Version) -> None:
+def test_a_stranger_rebuilds_each_sum_from_the_published_files(published: Version):
     """Parameters and arrays give the digest and the natural values; these add up to what the tidy file says."""
     stated = load(published.folder / STATISTICS)
     table = pq.read_table(published.folder / ARRAYS)
@@ -114,7 +112,7 @@ def test_a_stranger_rebuilds_each_sum_from_the_published_files(published: Versio
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_published_of_a_statistic_is_the_statistic(name: str) -> None:
+def test_what_is_published_of_a_statistic_is_the_statistic(name: str):
     """Every kind: through JSON and back it has its digest and its sums, and its tidy rows their natural units."""
     statistic = ALL[name]
     arrays = statistic_arrays(statistic)
@@ -134,7 +132,7 @@ def test_what_is_published_of_a_statistic_is_the_statistic(name: str) -> None:
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", ALL)
-def test_the_auditor_derives_the_same_bound_by_another_way(name: str, relation: Any) -> None:
+def test_the_auditor_derives_the_same_bound_by_another_way(name: str, relation: Any):
     """From the published parameters alone; the statistic's own moves are what the grant drew with."""
     statistic = ALL[name]
     shapes = {key: list(array.shape) for key, array in statistic_arrays(statistic).items()}
@@ -144,7 +142,7 @@ def test_the_auditor_derives_the_same_bound_by_another_way(name: str, relation: 
     assert worst_moves_of_sum(stated, relation, 2) != worst_moves_of_sum(stated, relation, 1)
 
 
-def test_statistics_that_differ_by_last_bits_are_nearly_the_same_and_others_are_not() -> None:
+def test_statistics_that_differ_by_last_bits_are_nearly_the_same_and_others_are_not():
     """Axes are computed in floating point: one unit of 2^-20 is passed over, a hundredth is not; nor another form."""
     statistic = ALL["mixture"]
     embedded = statistic.embedding
@@ -186,7 +184,7 @@ def test_statistics_that_differ_by_last_bits_are_nearly_the_same_and_others_are_
         (lambda p: p.update(embedding=[]), "embedding"),
     ],
 )
-def test_parameters_that_are_none_are_refused(change: Change, says: str) -> None:
+def test_parameters_that_are_none_are_refused(change: Change, says: str):
     statistic = ALL["class moments"]
     public = json.loads(json.dumps(statistic.public))
     change(public)
@@ -194,7 +192,7 @@ def test_parameters_that_are_none_are_refused(change: Change, says: str) -> None
         read_statistic(public, statistic_arrays(statistic))
 
 
-def test_an_array_under_another_s_digest_is_refused() -> None:
+def test_an_array_under_another_s_digest_is_refused():
     statistic = ALL["class moments"]
     swapped = {name: array * 2 for name, array in statistic_arrays(statistic).items()}
     with pytest.raises(ValueError, match="another digest"):
@@ -317,13 +315,13 @@ def edit_list(path: Path, change: Change) -> None:
     path.write_bytes(readable_json(value))
 
 
-def test_the_forger_s_tools_alone_change_nothing(version: Version) -> None:
+def test_the_forger_s_tools_alone_change_nothing(version: Version):
     restated(version.folder)
     forge(version).assert_verifies()
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str):
     caught(version, FORGERIES[name])
 
 
@@ -342,18 +340,18 @@ def bend_model(folder: Path) -> None:
     write_model(folder, {**arrays, "latent-means": arrays["latent-means"] + 2**14})
 
 
-def test_a_model_that_fits_its_rows_but_not_the_sums_is_caught_by_deep_alone(version: Version) -> None:
+def test_a_model_that_fits_its_rows_but_not_the_sums_is_caught_by_deep_alone(version: Version):
     bend_model(version.folder)
     resample(version.folder)
     assert_caught_by_deep(forge(version), "latent-means")
 
 
-def test_a_number_of_the_model_without_its_rows_is_caught(version: Version) -> None:
+def test_a_number_of_the_model_without_its_rows_is_caught(version: Version):
     bend_model(version.folder)
     assert 9 in broken(forge(version).verify())
 
 
-def test_sums_along_other_axes_than_the_generator_asks_for_are_caught_by_deep(version: Version) -> None:
+def test_sums_along_other_axes_than_the_generator_asks_for_are_caught_by_deep(version: Version):
     """Whoever turns the axes and states all of it consistently claims a draw that this generator does not make."""
     renamed(version, 4, "embedding", "axes", lambda axes: -axes[:, ::-1])
     assert_caught_by_deep(forge(version), "another statistic")
@@ -361,7 +359,7 @@ def test_sums_along_other_axes_than_the_generator_asks_for_are_caught_by_deep(ve
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [ARRAYS, STATISTICS, "measurements/0000-counts-sums-everyone.parquet"])
-def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str) -> None:
+def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str):
     """Unsigned bytes are not opened; signed nonsense is a finding of its file."""
     path = version.folder / name
     original = path.read_bytes()
@@ -373,7 +371,7 @@ def test_a_file_that_is_spoilt_or_gone_never_raises(version: Version, name: str)
     assert not version.verify().ok
 
 
-def test_the_record_tells_in_plain_words_what_was_added_up(published: Version) -> None:
+def test_the_record_tells_in_plain_words_what_was_added_up(published: Version):
     """Bound, axes, groups and noise; it follows its schema; the page shows it; digests are those of the files."""
     record = load(published.folder / "record.json")
     Draft202012Validator(version_schemas()["record"]).validate(record)
@@ -399,7 +397,7 @@ def stretched_version(stretching: Version, tmp_path: Path) -> Version:
 
 
 @pytest.mark.long
-def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted(stretching: Version) -> None:
+def test_a_version_of_stretched_numbers_verifies_and_tells_how_they_were_counted(stretching: Version):
     """The factor follows from the published counts: `--deep` asks for the same sums, and finds the same model."""
     report = stretching.verify(deep=True)
     assert report.ok, report.findings
@@ -434,20 +432,20 @@ SHELLS = {
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_forged_shells_are_caught_by_the_rule_that_they_break(stretched_version: Version, name: str) -> None:
+def test_forged_shells_are_caught_by_the_rule_that_they_break(stretched_version: Version, name: str):
     caught(stretched_version, SHELLS[name])
 
 
 @pytest.mark.parametrize("place", [1, 3])
 def test_shells_with_other_edges_than_the_generator_asks_for_are_caught_by_deep(
     stretched_version: Version, place: int
-) -> None:
+):
     """Whoever moves the edges and states all of it consistently would choose the factor."""
     renamed(stretched_version, place, "groups", "edges", lambda edges: edges // 2)
     assert_caught_by_deep(forge(stretched_version), "another statistic")
 
 
-def test_stretching_by_another_factor_is_caught_by_deep(stretched_version: Version) -> None:
+def test_stretching_by_another_factor_is_caught_by_deep(stretched_version: Version):
     """The factors stand in the axes of what is measured afterwards."""
     renamed(stretched_version, 4, "embedding", "axes", lambda axes: axes * 2)
     assert_caught_by_deep(forge(stretched_version))

@@ -1,7 +1,5 @@
 """Versions made by DP-SGD: checkpoints as draws, lost attempts, and what a forger cannot say of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,7 +62,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
 
 
 @pytest.mark.long
-def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_checkpoint(published: Version) -> None:
+def test_a_version_of_a_training_verifies_and_its_model_follows_from_the_last_checkpoint(published: Version):
     """The reserve was not needed and stays charged; the generator is run again on the published checkpoint."""
     published.assert_verifies(deep=True)
     record = load(published.folder / "record.json")
@@ -121,12 +119,12 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str) -> None:
+def test_a_consistent_forgery_is_caught_by_the_rule_it_breaks(version: Version, name: str):
     FORGERIES[name].check_caught(version)
 
 
 @pytest.mark.parametrize("terms", [{"adjacency": "replace_one"}, {"rows": 2}])
-def test_a_training_under_another_relation_is_refused(published: Version, terms: Json) -> None:
+def test_a_training_under_another_relation_is_refused(published: Version, terms: Json):
     """Poisson-sampled noise is accounted for under add_remove with one row a unit; nothing else is believed."""
     record = load(published.folder / "record.json")
     draws = [(place, TrainingDraw.model_validate(draw)) for place, draw in enumerate(record["replay"]["draws"])]
@@ -141,7 +139,7 @@ def test_a_training_under_another_relation_is_refused(published: Version, terms:
 
 
 @pytest.mark.long
-def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path: Path) -> None:
+def test_an_interrupted_interval_is_paid_again_and_the_version_says_so(tmp_path: Path):
     """Ctrl-C in the second interval: its first attempt is a draw that was lost, out of the reserve."""
     with installed(tmp_path / "packages"):
         INTERRUPT_AT.append(12)
@@ -167,7 +165,7 @@ OPTIONS = "rows_about: 3000, dimensions: 6, hidden: [16], epochs: 3, checkpoints
 
 @pytest.mark.long
 @pytest.mark.parametrize(("generator", "of_pictures"), [("p3gm", False), ("ae", False), ("p3gm", True)])
-def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str, of_pictures: bool) -> None:
+def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str, of_pictures: bool):
     """P3GM and its autoencoder, on a mixed table and on pictures with labels: both phases, fitted again."""
     label = "shape" if of_pictures else "ward"
     product = f"{{kind: synthetic, generator: {generator}, options: {{label: {label}, {OPTIONS}}}}}"
@@ -183,7 +181,7 @@ def test_sums_and_a_training_in_one_charge_verify(tmp_path: Path, generator: str
 
 
 @pytest.mark.long
-def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version) -> None:
+def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version):
     _, arrays = model_of(version.folder)
     write_model(version.folder, {**arrays, "biases-01": arrays["biases-01"] + 2**22})
     resample(version.folder)
@@ -191,7 +189,7 @@ def test_a_model_that_is_not_the_checkpoint_s_is_caught_by_deep(version: Version
     assert_caught_by_deep(forge(version))
 
 
-def test_another_learner_is_caught_by_deep(version: Version) -> None:
+def test_another_learner_is_caught_by_deep(version: Version):
     """Its digest stands nowhere else; the generator run again describes its own."""
 
     def change(record: Json) -> None:
@@ -203,7 +201,7 @@ def test_another_learner_is_caught_by_deep(version: Version) -> None:
 
 
 @pytest.mark.services
-def test_verify_and_help_do_not_load_torch() -> None:
+def test_verify_and_help_do_not_load_torch():
     """It takes seconds; only a training, or the fit again of one, needs it."""
     code = "import sys, tasks.verify, console.verify, tasks.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

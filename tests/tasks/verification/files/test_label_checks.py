@@ -1,7 +1,5 @@
 """Versions with columns beside labels: what they hold, that verify makes them again, and that forgeries are found."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from dataclasses import replace
@@ -90,7 +88,7 @@ def rewritten(path: Path, name: str, change: Callable[[Any], Any]) -> None:
     pq.write_table(changed, path, compression="zstd", use_dictionary=labels)
 
 
-def test_every_label_has_beside_it_what_it_stands_for(published: Version) -> None:
+def test_every_label_has_beside_it_what_it_stands_for(published: Version):
     """Order, ends as numbers and days, codes; nothing beside "(null)" and `other`."""
     found = table(published, "schooled_x_ward")
     beside = ["schooled_order", "schooled_lower", "schooled_upper", "ward_order", "ward_code"]
@@ -122,7 +120,7 @@ def test_every_label_has_beside_it_what_it_stands_for(published: Version) -> Non
     ]
 
 
-def test_measurements_and_old_versions_have_labels_alone(published: Version, worlds: Worlds) -> None:
+def test_measurements_and_old_versions_have_labels_alone(published: Version, worlds: Worlds):
     """Columns are added where the spec asks for them, and in `data/` only."""
     measured = pq.read_schema(published.folder / "measurements/ward.parquet").names
     assert measured == ["ward", "noisy", "variance", "lower", "upper", "structural_zero"]
@@ -133,7 +131,7 @@ def test_measurements_and_old_versions_have_labels_alone(published: Version, wor
     ]
 
 
-def test_csv_copies_hold_the_same_and_no_code_is_a_formula(published: Version) -> None:
+def test_csv_copies_hold_the_same_and_no_code_is_a_formula(published: Version):
     with (published.folder / "data/ward.csv").open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert header[:3] == ["ward", "ward_order", "ward_code"]
@@ -150,7 +148,7 @@ def keyed() -> SyntheticScenario:
 
 @pytest.mark.long
 @pytest.mark.parametrize("make", [dense, listed, summed, keyed])
-def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any]) -> None:
+def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any]):
     """Of dense and sparse tables and of statistics; the record says that they are there, in words too."""
     version = worlds.published(make())
     version.assert_verifies()
@@ -160,14 +158,14 @@ def test_verify_makes_the_columns_again(worlds: Worlds, make: Callable[[], Any])
     assert "beside each column of labels" in str(version.words["output.labels"])
 
 
-def test_a_notebook_shows_the_ends_of_bins_and_takes_none_for_an_interval(published: Version) -> None:
+def test_a_notebook_shows_the_ends_of_bins_and_takes_none_for_an_interval(published: Version):
     """Whiskers belong to numbers; `wage_lower` is no end of an interval of `wage`, which is a label."""
     shown = Table("wage", published.folder / "data/wage.parquet")._repr_html_()
     assert "wage_lower" in shown
     assert shown.count("<svg") == 4
 
 
-def test_croissant_says_what_the_columns_mean(published: Version) -> None:
+def test_croissant_says_what_the_columns_mean(published: Version):
     sets = load(published.folder / "croissant.json")["recordSet"]
     fields = {field["name"]: field for each in sets if each["name"].startswith("data/") for field in each["field"]}
     assert fields["ward_code"]["description"].startswith("Code in the data that the label of ward stands for")
@@ -192,7 +190,7 @@ def test_croissant_says_what_the_columns_mean(published: Version) -> None:
 @pytest.mark.parametrize("record", [lambda record: None, by_other_libraries], ids=["these", "others"])
 def test_a_forged_column_is_found(
     version: Version, name: str, column: str, change: Callable[[Any], Any], record: Callable[[Any], object]
-) -> None:
+):
     """Whichever libraries wrote the file, and though its publisher signed it."""
     rewritten(version.folder / f"data/{name}.parquet", column, change)
     report = forge(version, record=record).verify()
@@ -202,7 +200,7 @@ def test_a_forged_column_is_found(
     )
 
 
-def test_codes_that_hide_further_ones_in_a_dictionary_are_found(version: Version) -> None:
+def test_codes_that_hide_further_ones_in_a_dictionary_are_found(version: Version):
     """The file reads the same; a dictionary has room for entries that no row shows."""
     path = version.folder / "data/ward.parquet"
     whole = pq.read_table(path)
@@ -217,7 +215,7 @@ def test_codes_that_hide_further_ones_in_a_dictionary_are_found(version: Version
 
 
 @pytest.mark.parametrize("make", [listed, summed])
-def test_a_forged_csv_copy_is_found(worlds: Worlds, tmp_path: Path, make: Callable[[], Any]) -> None:
+def test_a_forged_csv_copy_is_found(worlds: Worlds, tmp_path: Path, make: Callable[[], Any]):
     version = worlds.published(make()).copy(tmp_path / "v")
     path = next(each for each in sorted(version.folder.glob("data/*.csv")) if "_order" in each.read_text())
     lines = path.read_text().splitlines()
@@ -232,9 +230,7 @@ def test_a_forged_csv_copy_is_found(worlds: Worlds, tmp_path: Path, make: Callab
 
 
 @pytest.mark.parametrize("made", [True, False])
-def test_a_record_that_says_otherwise_is_found(
-    published: Version, worlds: Worlds, tmp_path: Path, made: bool
-) -> None:
+def test_a_record_that_says_otherwise_is_found(published: Version, worlds: Worlds, tmp_path: Path, made: bool):
     """Columns without the statement, and the statement without columns."""
     version = (published if made else worlds.published(first())).copy(tmp_path / "v")
 
@@ -250,7 +246,7 @@ def test_a_record_that_says_otherwise_is_found(
 
 
 @pytest.mark.long
-def test_rows_that_are_no_cells_have_no_such_statement(worlds: Worlds, tmp_path: Path) -> None:
+def test_rows_that_are_no_cells_have_no_such_statement(worlds: Worlds, tmp_path: Path):
     """A record of synthetic rows that claims columns beside labels is refused."""
     scenario = SyntheticScenario(product="{kind: synthetic, generator: independent}", rows=300)
     version = publish_version(scenario, tmp_path)

@@ -1,7 +1,5 @@
 """Another generator, trainer or option than those that drew, signed again by the publisher: refused, or listed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +75,7 @@ def copied(worlds: Worlds, scenario: AnyScenario, folder: Path) -> Version:
 )
 def test_another_name_is_refused(
     worlds: Worlds, tmp_path: Path, scenario: Callable[[], AnyScenario], noun: str, name: str, field: str
-) -> None:
+):
     """One that is not registered, one that takes no such options, one whose plan with them is another."""
     version = copied(worlds, scenario(), tmp_path)
     stated = worlds.published(scenario(), here=True)
@@ -89,7 +87,7 @@ def test_another_name_is_refused(
 
 
 @pytest.mark.long
-def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, tmp_path: Path) -> None:
+def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, tmp_path: Path):
     version = copied(worlds, columns(), tmp_path)
     forge(version, record=naming("generator", "my_generator_with_proofs"))
     (finding,) = (each for each in version.verify().findings if each.field == GENERATOR)
@@ -102,7 +100,7 @@ def test_a_name_that_no_package_registers_says_what_to_install(worlds: Worlds, t
 @pytest.mark.parametrize(("scenario", "name", "other"), [(p3gm, "p3gm", "ae"), (mst, "mst", "privbayes")])
 def test_a_name_of_the_same_plan_is_the_publishers_word_until_the_fit_was_made_again(
     worlds: Worlds, tmp_path: Path, scenario: Callable[[], AnyScenario], name: str, other: str
-) -> None:
+):
     """`p3gm` and `ae` charge the same events, `mst` and `privbayes` one budget; only the fit made again tells."""
     version = copied(worlds, scenario(), tmp_path)
     for stated, holds in ((name, True), (other, False)):
@@ -139,7 +137,7 @@ def as_written(record: Json) -> None:
 
 
 @pytest.mark.long
-def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch: pytest.MonkeyPatch):
     """All options stand in it: what is planned and fitted again is what was charged and published."""
     version = worlds.published(classes(), here=True)
     stated = load(version.folder / "record.json")["replay"]["product"]["options"]
@@ -149,7 +147,7 @@ def test_a_version_holds_after_a_default_has_changed(worlds: Worlds, monkeypatch
     assert {f"{READ_OPTIONS}.scale", f"{READ_OPTIONS}.dimensions"} <= set(version.verify().word)
 
 
-def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_path: Path) -> None:
+def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_path: Path):
     """A default that changes must not make a due run be charged again: the digest is of what was written."""
     spec, _, plan, ledger = classes().prepared_of(tmp_path, FittedPlan)
     ledger.close()
@@ -163,7 +161,7 @@ def test_the_spec_keeps_its_options_as_they_were_written(worlds: Worlds, tmp_pat
 @pytest.mark.parametrize("made", ["0.0.9", "0.0.9 another-package"])
 def test_options_as_they_were_written_hold_until_a_default_changes(
     worlds: Worlds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
-) -> None:
+):
     """Older records state no more. Then the report says which version planned them, if it is the name of one."""
     version = copied(worlds, classes(), tmp_path)
 
@@ -182,9 +180,7 @@ def test_options_as_they_were_written_hold_until_a_default_changes(
     assert "another-package" not in finding.remedy
 
 
-def test_a_finding_says_nothing_of_versions_where_one_version_made_and_verifies(
-    worlds: Worlds, tmp_path: Path
-) -> None:
+def test_a_finding_says_nothing_of_versions_where_one_version_made_and_verifies(worlds: Worlds, tmp_path: Path):
     version = copied(worlds, columns(), tmp_path)
     forge(version, record=naming("generator", "mst"))
     findings = version.verify().findings
@@ -208,9 +204,7 @@ def network() -> SyntheticScenario:
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [listed, network])
-def test_an_option_that_another_one_does_not_have_proves_nothing(
-    worlds: Worlds, scenario: Callable[[], AnyScenario]
-) -> None:
+def test_an_option_that_another_one_does_not_have_proves_nothing(worlds: Worlds, scenario: Callable[[], AnyScenario]):
     """Another one could have been charged the same: the name is the publisher's word."""
     report = worlds.published(scenario(), here=True).verify()
     assert report.ok, report.findings
@@ -247,7 +241,7 @@ class Twin(Named):
     beside = 2
 
 
-def test_a_twin_is_found_by_its_own_defaults_and_by_the_options_in_common() -> None:
+def test_a_twin_is_found_by_its_own_defaults_and_by_the_options_in_common():
     """With the other's three steps it plans one draw, with its own five three of them."""
     place = "tests.tasks.verification.fitted.test_fitter_plan"
     registry = FitterRegistry("generator", {"named": f"{place}:Named", "twin": f"{place}:Twin"})
@@ -270,7 +264,7 @@ class StandInEvent:
 @pytest.mark.parametrize(("name", "holds"), [("aim", True), ("mst", False)])
 def test_a_name_is_no_proof_where_dropping_options_gives_another_one_the_same_plan(
     worlds: Worlds, tmp_path: Path, name: str, holds: bool
-) -> None:
+):
     """`mst` has none of AIM's options, and plans the same budget: a record that leaves them out could name it."""
     version = copied(worlds, aim(), tmp_path)
 
@@ -288,7 +282,7 @@ def test_a_name_is_no_proof_where_dropping_options_gives_another_one_the_same_pl
     assert GENERATOR not in deep.word
 
 
-def test_planned_numbers_are_compared_up_to_the_rounding_of_processors() -> None:
+def test_planned_numbers_are_compared_up_to_the_rounding_of_processors():
     event = {"kind": "poisson_sampled_gaussian", "noise_multiplier": "1.25", "steps": 30, "moves": [1, 1]}
     assert _alike(event, {**event, "noise_multiplier": "1.2500000001"})
     for other in ({"noise_multiplier": "1.26"}, {"steps": 31}, {"moves": [1]}, {"kind": "budget"}, {"more": 1}):
@@ -296,7 +290,7 @@ def test_planned_numbers_are_compared_up_to_the_rounding_of_processors() -> None
 
 
 @pytest.mark.parametrize("text", ["1e999999999", "NaN", "inf", "two", "9" * 401])
-def test_a_charge_that_no_spec_writes_is_no_number(text: str) -> None:
+def test_a_charge_that_no_spec_writes_is_no_number(text: str):
     """Its fraction would take all memory."""
     charge = ChargeStatement(account="a", epsilon=text, delta="0", noise_epsilon=None)
     with pytest.raises(ValueError, match=r"replay\.charge"):
@@ -346,7 +340,7 @@ def told_by_other_code(version: Version) -> None:
 )
 def test_an_option_that_does_not_lead_to_what_was_drawn_is_refused(
     worlds: Worlds, tmp_path: Path, kind: str, name: str, value: object
-) -> None:
+):
     """The epsilon of each parameter is one: what the page tells of it follows from the noise of the draw."""
     version = worlds.changed(worlds.published(KINDS[kind](), here=True), told_by_other_code).copy(tmp_path / "v")
 
@@ -360,7 +354,7 @@ def test_an_option_that_does_not_lead_to_what_was_drawn_is_refused(
 
 
 @pytest.mark.long
-def test_a_clipping_norm_is_the_publishers_word(worlds: Worlds, tmp_path: Path) -> None:
+def test_a_clipping_norm_is_the_publishers_word(worlds: Worlds, tmp_path: Path):
     """Noise is a multiple of it, and no event holds it: whoever changes option and plan together is not found."""
     version = worlds.changed(worlds.published(dp_sgd(), here=True), as_forged).copy(tmp_path / "v")
 
@@ -381,7 +375,7 @@ def test_a_clipping_norm_is_the_publishers_word(worlds: Worlds, tmp_path: Path) 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_written_option_is_listed_until_the_fit_was_made_again(worlds: Worlds, kind: str) -> None:
+def test_each_written_option_is_listed_until_the_fit_was_made_again(worlds: Worlds, kind: str):
     """A fit on released values is made again by `--deep`; one on private rows never is.
 
     Options with the value that this version gives them anyway stand in the record, and one name stands for them.

@@ -1,7 +1,5 @@
 """Claims by a loss distribution, and selections of keys: the checker's own code refuses what was made too small."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -51,7 +49,7 @@ def published(claims: Fraction, folder: Path) -> tuple[Version, float, float]:
 
 
 @pytest.mark.long
-def test_a_claim_that_only_the_loss_distribution_keeps_verifies(tmp_path: Path) -> None:
+def test_a_claim_that_only_the_loss_distribution_keeps_verifies(tmp_path: Path):
     version, claimed, renyi = published(Fraction(1), tmp_path)
     assert claimed < 0.99 * renyi
     version.assert_verifies()
@@ -59,7 +57,7 @@ def test_a_claim_that_only_the_loss_distribution_keeps_verifies(tmp_path: Path) 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", [Fraction(99, 100), Fraction(1, 2)])
-def test_a_claim_below_what_the_loss_distribution_keeps_is_refused(tmp_path: Path, part: Fraction) -> None:
+def test_a_claim_below_what_the_loss_distribution_keeps_is_refused(tmp_path: Path, part: Fraction):
     """Every file, digest, journal entry and signature would be right; the check before publication finds it."""
     with pytest.raises(UnverifiedVersion) as refused:
         published(part, tmp_path)
@@ -95,7 +93,7 @@ def read(opened: dict[str, Any], charged: dict[str, Any]) -> tuple[AccountBody, 
     return made, charge.parts[0], JournalledRun({made.name: made}, charge, unused, (), published, 0)
 
 
-def test_what_a_ledger_wrote_holds(bodies: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_what_a_ledger_wrote_holds(bodies: tuple[dict[str, Any], dict[str, Any]]):
     """The second sum, the cap at the rest of delta, and what was taken."""
     made, part, run = read(*bodies)
     assert (part.failure_before, part.failure_after) == (NANO, 2 * NANO)
@@ -117,7 +115,7 @@ FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]] 
 
 
 @pytest.mark.parametrize("forged", FORGERIES)
-def test_each_forgery_is_found(bodies: tuple[dict[str, Any], dict[str, Any]], forged: str) -> None:
+def test_each_forgery_is_found(bodies: tuple[dict[str, Any], dict[str, Any]], forged: str):
     """With the words of what was found and what is allowed."""
     account_part, sums, events = FORGERIES[forged]
     opened, charged = bodies
@@ -127,7 +125,7 @@ def test_each_forgery_is_found(bodies: tuple[dict[str, Any], dict[str, Any]], fo
     assert all(finding.field == "account people-2024, failures" for finding in found)
 
 
-def test_a_cap_that_was_converted_at_the_whole_delta_is_found(bodies: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_a_cap_that_was_converted_at_the_whole_delta_is_found(bodies: tuple[dict[str, Any], dict[str, Any]]):
     """It would admit losses for which no delta is left beside the selections."""
     opened, charged = bodies
     wide = RenyiCalculus(Fraction(12)).cap(opened["epsilon"], DELTA)

@@ -1,7 +1,5 @@
 """The auditor's recomputation: independent of the accountant, in agreement with it, bounded, sensitive to changes."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import json
@@ -84,7 +82,7 @@ def untampered() -> Recomputed:
     return recompute(EXAMPLE, "1e-9", RENYI)
 
 
-def test_it_shares_no_code_with_the_accountant() -> None:
+def test_it_shares_no_code_with_the_accountant():
     """Of our own modules it imports errors, the table of packages, and its own parts; no library of numerics."""
     imported: set[str | None] = set()
     for part in (module, decimal_curves, event_forms):
@@ -99,7 +97,7 @@ def test_it_shares_no_code_with_the_accountant() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(events, min_size=1, max_size=4), orders, st.integers(min_value=1, max_value=ATTO // 2))
-def test_the_two_computations_agree(some: list[PrivacyEvent], order: Fraction, delta: int) -> None:
+def test_the_two_computations_agree(some: list[PrivacyEvent], order: Fraction, delta: int):
     """Pure sums exactly; Rényi losses, claims and best epsilons within 10^-9, and the enforced ones never below."""
     calculus = RenyiCalculus(order)
     try:
@@ -124,7 +122,7 @@ def test_the_two_computations_agree(some: list[PrivacyEvent], order: Fraction, d
 
 @settings(max_examples=15, deadline=None)
 @given(sampled, st.floats(min_value=-3, max_value=6))
-def test_the_sampled_gaussian_is_recomputed_at_any_order(event: PoissonSampledGaussian, log_order: float) -> None:
+def test_the_sampled_gaussian_is_recomputed_at_any_order(event: PoissonSampledGaussian, log_order: float):
     """Lattice sums in doubles and Gauss's rule in decimals: never below, above by less than a relative 10^-9."""
     calculus = RenyiCalculus(min(1 + Fraction(10**log_order).limit_denominator(10**6), Fraction(10**6)))
     try:
@@ -138,7 +136,7 @@ def test_the_sampled_gaussian_is_recomputed_at_any_order(event: PoissonSampledGa
 
 @settings(max_examples=6, deadline=None)
 @given(st.lists(sampled, min_size=1, max_size=2), st.sampled_from([6, 9]))
-def test_the_best_orders_of_sampled_gaussians_agree(some: list[PrivacyEvent], digits: int) -> None:
+def test_the_best_orders_of_sampled_gaussians_agree(some: list[PrivacyEvent], digits: int):
     """Two searches over two computations of the curve: the same least epsilon within 10^-9."""
     best, _ = best_epsilon(some, Fraction(1, 10**digits))
     result = recompute(recorded(some), f"1e-{digits}", RENYI)
@@ -149,7 +147,7 @@ def test_the_best_orders_of_sampled_gaussians_agree(some: list[PrivacyEvent], di
 @pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(events, st.sampled_from([1, 3, 30])), min_size=1, max_size=4), st.integers(2, 17))
-def test_ten_times_as_many_orders_find_no_lesser_epsilon(some: list[tuple[PrivacyEvent, int]], digits: int) -> None:
+def test_ten_times_as_many_orders_find_no_lesser_epsilon(some: list[tuple[PrivacyEvent, int]], digits: int):
     """A least of two bounds has a kink, and its conversion may have more than one dip: none is missed."""
     told = recorded([event for event, times in some for _ in range(times)])
     found = recompute(told, f"1e-{digits}", RENYI).epsilon_best
@@ -162,7 +160,7 @@ def test_ten_times_as_many_orders_find_no_lesser_epsilon(some: list[tuple[Privac
 
 
 @pytest.mark.long
-def test_a_list_with_dp_sgd_is_recomputed_in_a_second_or_two() -> None:
+def test_a_list_with_dp_sgd_is_recomputed_in_a_second_or_two():
     """The auditor waits for decimals, but not long."""
     start = time.process_time()
     recompute([SAMPLED] * 20 + EXAMPLE, "1e-9", RENYI)
@@ -170,7 +168,7 @@ def test_a_list_with_dp_sgd_is_recomputed_in_a_second_or_two() -> None:
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
-def test_the_pure_calculus_is_recomputed_exactly(delta: str) -> None:
+def test_the_pure_calculus_is_recomputed_exactly(delta: str):
     """A sum of rationals, to the last digit; the accountant's cost covers it."""
     some: list[PrivacyEvent] = [Pure(Fraction(1, 3)), DiscreteLaplace(Fraction(1, 7), (2, -2))]
     result = recompute(recorded(some), delta, PureCalculus().to_json())
@@ -180,7 +178,7 @@ def test_the_pure_calculus_is_recomputed_exactly(delta: str) -> None:
     assert 0 <= PureCalculus().cost(some) - Fraction(19, 21) * PICO <= 2
 
 
-def test_infinite_losses_are_none() -> None:
+def test_infinite_losses_are_none():
     """A Gaussian has no pure sum, and nothing at delta zero."""
     result = recompute([EXAMPLE[1]], "0", PURE)
     assert result.pure_epsilon is result.epsilon_at_order is result.epsilon_best is None
@@ -188,13 +186,13 @@ def test_infinite_losses_are_none() -> None:
 
 
 @pytest.mark.parametrize("calculus", [PureCalculus(), RenyiCalculus(Fraction(8))])
-def test_no_events_cost_nothing(calculus: Calculus) -> None:
+def test_no_events_cost_nothing(calculus: Calculus):
     """An empty record is zero in every figure."""
     result = recompute([], "1e-9", calculus.to_json())
     assert (result.pure_epsilon, result.epsilon_at_order, result.epsilon_best) == (0, 0, 0)
 
 
-def test_a_wide_move_is_summed_as_a_series() -> None:
+def test_a_wide_move_is_summed_as_a_series():
     """Beyond 4,096 cells' steps the sum is a geometric series, in agreement with the term by term sum's neighbour."""
     near, far = (
         recompute([{"kind": "discrete_laplace", "inverse_scale": "1/1000000", "moves": [move]}], "1e-9", RENYI)
@@ -226,7 +224,7 @@ TAMPERINGS = [
 
 
 @pytest.mark.parametrize(("place", "field", "value"), TAMPERINGS)
-def test_a_tampered_event_changes_the_result(place: int, field: str, value: Any) -> None:
+def test_a_tampered_event_changes_the_result(place: int, field: str, value: Any):
     """Any field of any event: the loss at the order and the best epsilon move."""
     tampered = copy.deepcopy(EXAMPLE)
     tampered[place][field] = value
@@ -237,7 +235,7 @@ def test_a_tampered_event_changes_the_result(place: int, field: str, value: Any)
 
 
 @pytest.mark.long
-def test_a_removed_or_doubled_event_changes_the_result() -> None:
+def test_a_removed_or_doubled_event_changes_the_result():
     """So does the length of the list, the delta, and the order."""
     before = untampered()
     others = [
@@ -287,14 +285,14 @@ def test_a_removed_or_doubled_event_changes_the_result() -> None:
     ],
     ids=str,
 )
-def test_an_event_that_is_none_is_refused(event: Any) -> None:
+def test_an_event_that_is_none_is_refused(event: Any):
     """A field that would make a draw free, or that is not understood, is an error and never zero."""
     with pytest.raises(NotRecomputable, match="event"):
         recompute([event], "1e-9", PURE)
 
 
 @pytest.mark.parametrize("delta", ["", "nan", "-1e-9", "1", "1.5", "inf", "1e309", 1e-9, None], ids=str)
-def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
+def test_a_delta_that_is_none_is_refused(delta: Any):
     """Delta is the text of a number in [0, 1)."""
     with pytest.raises(NotRecomputable, match="delta"):
         recompute(EXAMPLE, delta, PURE)
@@ -314,13 +312,13 @@ def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
     ],
     ids=str,
 )
-def test_a_calculus_that_is_none_is_refused(calculus: Any) -> None:
+def test_a_calculus_that_is_none_is_refused(calculus: Any):
     """Pure, or Rényi with an order above one."""
     with pytest.raises(NotRecomputable, match="calculus"):
         recompute(EXAMPLE, "1e-9", calculus)
 
 
-def test_events_that_are_no_list_are_refused() -> None:
+def test_events_that_are_no_list_are_refused():
     """A text is a sequence too."""
     with pytest.raises(NotRecomputable, match="list"):
         recompute("pure", "1e-9", PURE)  # type: ignore[arg-type]
@@ -336,14 +334,14 @@ def inverted(events: list[PrivacyEvent], epsilon: Fraction) -> float | None:
 @pytest.mark.parametrize(
     ("multiplier", "epsilon"), [("1", "1"), ("5", "1/2"), ("10", "1/10"), ("3/10", "20"), ("100", "1/20")]
 )
-def test_gaussian_noise_has_its_closed_profile(multiplier: str, epsilon: str) -> None:
+def test_gaussian_noise_has_its_closed_profile(multiplier: str, epsilon: str):
     """delta = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu), mu = 1 / multiplier (Balle, Wang 2018)."""
     mu, e = 1 / float(Fraction(multiplier)), float(Fraction(epsilon))
     exact = norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu)
     assert inverted([Gaussian(Fraction(multiplier))], Fraction(epsilon)) == pytest.approx(exact, rel=1e-9)
 
 
-def test_one_sampled_step_has_the_integral_of_its_densities() -> None:
+def test_one_sampled_step_has_the_integral_of_its_densities():
     """A second derivation: the positive part of p - e^epsilon q, summed over a fine grid, in both directions."""
     s, q, epsilon = 0.8, 0.2, 0.7
     x = np.arange(-12, 14, 1e-4)
@@ -359,7 +357,7 @@ def test_one_sampled_step_has_the_integral_of_its_densities() -> None:
 
 @pytest.mark.parametrize("steps", [200, 20_000])
 @pytest.mark.parametrize(("multiplier", "chance"), [("2", "1/100"), ("3/5", "1/200"), ("40", "1/20")])
-def test_the_librarys_epsilon_has_the_delta_that_it_was_asked_for(multiplier: str, chance: str, steps: int) -> None:
+def test_the_librarys_epsilon_has_the_delta_that_it_was_asked_for(multiplier: str, chance: str, steps: int):
     """Its pessimistic grid and our inversion agree to 0.4 %; half the noise would be off by orders of magnitude."""
     events: list[PrivacyEvent] = [PoissonSampledGaussian(Fraction(multiplier), Fraction(chance), steps)]
     epsilon = pld_epsilon(events, 1e-6)
@@ -371,7 +369,7 @@ def test_the_librarys_epsilon_has_the_delta_that_it_was_asked_for(multiplier: st
     assert wrong > 1e-5
 
 
-def test_a_claim_that_is_a_thousandth_too_small_has_a_larger_delta() -> None:
+def test_a_claim_that_is_a_thousandth_too_small_has_a_larger_delta():
     events: list[PrivacyEvent] = [PoissonSampledGaussian(Fraction(2), Fraction(1, 100), 2000), Gaussian(Fraction(8))]
     epsilon = pld_epsilon(events, 1e-9)
     assert epsilon is not None
@@ -381,7 +379,7 @@ def test_a_claim_that_is_a_thousandth_too_small_has_a_larger_delta() -> None:
     assert at < 1e-9 < below
 
 
-def test_discrete_noise_counts_as_continuous_noise_of_a_variance_less_by_four() -> None:
+def test_discrete_noise_counts_as_continuous_noise_of_a_variance_less_by_four():
     """However its change is spread; the discrete noise's own profile is never above that."""
     for moves in ((6,), (4, 4, 2), (1,) * 36):
         one = inverted([DiscreteGaussian(Fraction(904), moves)], Fraction(1))
@@ -390,7 +388,7 @@ def test_discrete_noise_counts_as_continuous_noise_of_a_variance_less_by_four() 
 
 @pytest.mark.parametrize(("variance", "move"), [(8, 1), (8, 3), (20, 5), (60, 1), (100, 10)])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
-def test_no_discrete_noise_loses_more_than_that(variance: int, move: int, epsilon: float) -> None:
+def test_no_discrete_noise_loses_more_than_that(variance: int, move: int, epsilon: float):
     """Exact sums over the support; continuous noise of the full variance would not do for all of them."""
     x = np.arange(-40 * variance, 40 * variance + 1, dtype=float)
     p = np.exp(-x * x / (2 * variance))
@@ -401,7 +399,7 @@ def test_no_discrete_noise_loses_more_than_that(variance: int, move: int, epsilo
     assert exact <= bound * (1 + 1e-9)
 
 
-def test_the_four_is_needed() -> None:
+def test_the_four_is_needed():
     """At some epsilon discrete noise loses more than continuous noise of the same variance."""
     x, worse = np.arange(-400, 401, dtype=float), 0
     for epsilon in np.arange(0.05, 3, 0.05):
@@ -422,18 +420,18 @@ def test_the_four_is_needed() -> None:
         DiscreteGaussian(Fraction(4), (1,)),
     ],
 )
-def test_what_is_no_gaussian_noise_has_none(event: PrivacyEvent) -> None:
+def test_what_is_no_gaussian_noise_has_none(event: PrivacyEvent):
     assert inverted([event], Fraction(1)) is None
     assert inverted([Gaussian(Fraction(1)), event], Fraction(1)) is None
     assert inverted([], Fraction(1)) == 0
 
 
-def test_an_event_that_cannot_be_read_is_refused() -> None:
+def test_an_event_that_cannot_be_read_is_refused():
     with pytest.raises(NotRecomputable):
         delta_at([{"kind": "gaussian", "noise_multiplier": "-1"}], Fraction(1))
 
 
-def test_next_to_no_noise_is_refused_and_is_no_small_delta() -> None:
+def test_next_to_no_noise_is_refused_and_is_no_small_delta():
     """Rounding made negative deltas of so large a loss, and those kept every claim."""
     for inverse in range(40, 400):
         event = {"kind": "gaussian", "noise_multiplier": f"1/{inverse}"}
@@ -474,7 +472,7 @@ def terms_of(events: list[dict[str, Any]], epsilon: Fraction | None = None) -> i
     return 10 * MOST_TERMS - left[0]
 
 
-def test_a_block_bounds_what_is_spent_inside_it_and_nothing_outside() -> None:
+def test_a_block_bounds_what_is_spent_inside_it_and_nothing_outside():
     spend(10 * MOST_TERMS)
     with bounded(5):
         spend(5)
@@ -497,9 +495,7 @@ def test_a_block_bounds_what_is_spent_inside_it_and_nothing_outside() -> None:
         ([{"kind": "exponential_mechanism", "epsilon": "1/20"}], None),
     ],
 )
-def test_an_honest_record_takes_a_small_part_of_the_bound(
-    events: list[dict[str, Any]], epsilon: Fraction | None
-) -> None:
+def test_an_honest_record_takes_a_small_part_of_the_bound(events: list[dict[str, Any]], epsilon: Fraction | None):
     """The trainings of the manual, 2,000 tables of one noise, and the largest move that is added up."""
     assert terms_of(events, epsilon) < MOST_TERMS // 20
 
@@ -514,13 +510,13 @@ def test_an_honest_record_takes_a_small_part_of_the_bound(
     ],
     ids=["many long sums", "many integrals", "a far peak", "a common denominator of a million digits"],
 )
-def test_events_that_would_be_added_up_for_hours_are_refused_before(events: list[dict[str, Any]]) -> None:
+def test_events_that_would_be_added_up_for_hours_are_refused_before(events: list[dict[str, Any]]):
     """At a thousandth of the bound, so that the test itself is short: the count is the same on every machine."""
     with bounded(MOST_TERMS // 1000), pytest.raises(TooMuchWork):
         recompute(events, "1e-9", RENYI_EFFORT)
 
 
-def test_a_common_denominator_without_end_is_refused_wherever_rationals_are_added_up() -> None:
+def test_a_common_denominator_without_end_is_refused_wherever_rationals_are_added_up():
     values = [Fraction(1, 10**50 + 2 * n + 1) for n in range(3000)]
     with bounded(10**6), pytest.raises(TooMuchWork):
         exact_sum(values)
@@ -534,9 +530,7 @@ def test_a_common_denominator_without_end_is_refused_wherever_rationals_are_adde
 
 
 @pytest.mark.long
-def test_an_inversion_that_would_fill_all_memory_is_refused_before_it_allots_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_inversion_that_would_fill_all_memory_is_refused_before_it_allots_any(monkeypatch: pytest.MonkeyPatch):
     """Little noise, and a claim far below its loss: the peak lies at millions, or the integrand oscillates."""
     sizes: list[int] = []
     arange = loss_inversion.np.arange

@@ -1,7 +1,5 @@
 """A table of a real PostgreSQL server as a source: its values, one state of it, and what is refused."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

@@ -1,7 +1,5 @@
 """PostgreSQL over TLS, source and ledger: the authority that is named is believed, another one is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -67,7 +65,7 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_source_and_ledger_are_used_over_a_connection_that_is_checked(
     server: Encrypted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """One release, rows and charge in one server that takes nothing but TLS."""
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     monkeypatch.setenv("PGSSLROOTCERT", str(server.authority))
@@ -85,7 +83,7 @@ def test_source_and_ledger_are_used_over_a_connection_that_is_checked(
 @pytest.mark.parametrize("wrong", ["another authority", "another name", "no such file"])
 def test_a_source_whose_certificate_does_not_hold_is_refused(
     server: Encrypted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
-) -> None:
+):
     """It is said what is wrong, without user and password; `require` alone believes any certificate."""
     authority = {"another authority": server.another, "another name": server.authority}.get(wrong, tmp_path / "none")
     address = PostgresAddress("127.0.0.1", server.port, "postgres")
@@ -104,7 +102,7 @@ def test_a_source_whose_certificate_does_not_hold_is_refused(
 
 
 @pytest.mark.parametrize("wrong", ["another authority", "another name", "no TLS"])
-def test_a_ledger_whose_certificate_does_not_hold_is_not_used(server: Encrypted, tmp_path: Path, wrong: str) -> None:
+def test_a_ledger_whose_certificate_does_not_hold_is_not_used(server: Encrypted, tmp_path: Path, wrong: str):
     """One line says what is wrong, without the password."""
     urls = {
         "another authority": server.ledger(server.another),
