@@ -28,13 +28,13 @@ from privacy.ledger.accounts.charges import take
 from privacy.ledger.accounts.fold import Balance, Reckoning
 from privacy.ledger.books import Books
 from privacy.ledger.entries import BudgetExceeded
-from privacy.ledger.journal.append import Journal
 from privacy.ledger.journal.merkle import root
 from privacy.ledger.journal.notes import TreeHead
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store, Transaction
+from privacy.ledger.store.journal import Journal
 from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import AccountState, ChargePart
 

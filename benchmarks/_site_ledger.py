@@ -20,12 +20,12 @@ from typing import Final
 from benchmarks._ledger_growth import Collected, GrownRun, enter
 from benchmarks._ledger_places import ACCOUNT, make_ledger
 from contracts.canonical import readable_json
-from privacy.ledger.journal.append import Journal
 from privacy.ledger.journal.merkle import root
 from privacy.ledger.journal.notes import TreeHead
 from privacy.ledger.journal.signing import Signer, enveloped, key_id
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store, Transaction
+from privacy.ledger.store.journal import Journal
 from tasks.records.model.manifest import Manifest, manifest_of, stated_release
 from tasks.storage.workspace.settings import Workspace
 

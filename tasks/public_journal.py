@@ -24,7 +24,6 @@ from urllib.parse import quote
 from contracts.canonical import readable_json
 from contracts.errors import Finding, Refused, StoreUnwritable
 from privacy.ledger.entries import to_the_hour
-from privacy.ledger.journal.append import JournalLog
 from privacy.ledger.journal.merkle import (
     HEIGHT,
     WIDTH,
@@ -40,6 +39,7 @@ from privacy.ledger.journal.merkle import (
 from privacy.ledger.journal.notes import SignedNote, TreeHead, read_checkpoint
 from privacy.ledger.journal.signing import Signer, enveloped
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.store.journal import JournalLog
 from tasks.records.model.manifest import stated_status
 from tasks.storage.workspace.run_folder import now_to_the_second
 from tasks.storage.workspace.settings import Workspace

@@ -18,6 +18,7 @@ from tests.source_folders import CORE, EXTENSIONS, FOLDERS, ROOT
 NOISE: Final = "Only the door draws noise (law 1)"
 SAMPLERS: Final = "Only the grant samples (law 1)"
 BOOKS: Final = "The books know accounting and contracts only"
+JOURNAL: Final = "The journal is checked without a database"
 CIRCLES: Final = "No two neighbours import each other, directly or in a circle"
 FITTED: Final = "What is drawn or fitted knows no ledger, no noise and no scan of rows"
 ROOMS: Final = "The rooms of privacy, each above those that it imports"
@@ -37,6 +38,7 @@ REFUSED: Final = (
     ("tasks.added", "privacy.grant.sampled_noise", SAMPLERS),
     ("privacy.ledger.added", "privacy.grant.measurement", BOOKS),
     ("privacy.ledger.accounts.added", "privacy.marginals.counts", BOOKS),
+    ("privacy.ledger.journal.added", "privacy.ledger.store.schema", JOURNAL),
     ("privacy.generators.added", "privacy.ledger.terms", FITTED),
     ("privacy.classifiers.added", "privacy.grant.grant", FITTED),
     ("privacy.coordination.added", "privacy.noise.random_bytes", NOISE),

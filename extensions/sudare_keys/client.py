@@ -13,9 +13,9 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from privacy.ledger.journal.append import JournalLog
 from privacy.ledger.journal.notes import SignedNote, TreeHead
 from privacy.ledger.journal.witness_policy import PolicyWitness
+from privacy.ledger.store.journal import JournalLog
 from sudare_keys.add_checkpoint import add_checkpoint
 from tasks.storage.witnesses import WitnessAnswer, WitnessClient
 

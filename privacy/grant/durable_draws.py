@@ -33,9 +33,9 @@ from privacy.grant.measurement import DrawRequest
 from privacy.grant.queries.query import DrawnValues, Handle
 from privacy.ledger.draw_files import Draw, DrawFiles, Listing, draw_digest, values_digest
 from privacy.ledger.entries import GrantExceeded, LedgerCorrupt, refusal
-from privacy.ledger.journal.append import Journal
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
+from privacy.ledger.store.journal import Journal
 from privacy.ledger.store.ledger_rows import draws_of, existing_charge, to_text
 from privacy.ledger.terms import Charge
 from privacy.private_table import snapshot_mark

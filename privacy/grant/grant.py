@@ -28,9 +28,9 @@ from privacy.grant.queries.kinds import query_kinds
 from privacy.grant.queries.query import DrawStage, Handle, Progress, Query, Relation, ResultT, silent
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger.draw_files import Draw, DrawFiles
-from privacy.ledger.journal.append import Journal
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.store.database import Store
+from privacy.ledger.store.journal import Journal
 from privacy.ledger.terms import Charge
 from privacy.marginals.counts import PrivateCounts, SparseCounts
 from privacy.noise.random_bytes import RandomBytes, SecureBytes, SeededBytes

@@ -23,12 +23,12 @@ from privacy.ledger.accounts.fold import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry, LedgerCorrupt, is_behind
-from privacy.ledger.journal.append import Clock, Journal
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger_reading import LedgerReading
 from privacy.ledger.replay.guards import Dates
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import TIMEOUT_SECONDS, Store
+from privacy.ledger.store.journal import Clock, Journal
 from privacy.ledger.store.ledger_rows import existing_account, set_account
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargeRequest, VersionEntry
 

@@ -12,10 +12,10 @@ from privacy.ledger.accounts.admission import Admission, admit, price
 from privacy.ledger.accounts.fold import check_accounts, with_failures
 from privacy.ledger.books import Books
 from privacy.ledger.entries import Entry
-from privacy.ledger.journal.append import Journal, JournalLog
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import DAMAGED, Store
+from privacy.ledger.store.journal import Journal, JournalLog
 from privacy.ledger.store.ledger_rows import (
     charges_of_account,
     charges_of_spec,

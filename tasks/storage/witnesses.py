@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from contracts.errors import Finding, Refused
 from contracts.plug_ins import OF_EXTENSIONS, PlugInAway, find
-from privacy.ledger.journal.append import JournalLog
 from privacy.ledger.journal.notes import (
     FalseSignature,
     MalformedNote,
@@ -29,6 +28,7 @@ from privacy.ledger.journal.notes import (
 )
 from privacy.ledger.journal.witness_policy import PolicyUnmet, PolicyWitness, WitnessPolicy, read_policy, time_problem
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.store.journal import JournalLog
 
 GROUP: Final = "sudare.witnesses"
 PROTOCOL: Final = "tlog"

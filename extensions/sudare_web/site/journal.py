@@ -14,8 +14,8 @@ from privacy.accounting.amounts import atto_to_text, percent_text, pico_to_text
 from privacy.ledger.entries import KINDS, RUN_KINDS, SEALED, Entry
 from privacy.ledger.journal.merkle import root_from_proof
 from privacy.ledger.journal.notes import signed_head
-from privacy.ledger.journal.search import EntryFilter, Inclusion, entries, entry_at, prove
 from privacy.ledger.journal.signing import key_id
+from privacy.ledger.store.search import EntryFilter, Inclusion, entries, entry_at, prove
 from privacy.ledger.view import CheckpointLine
 from sudare_web.site.asking import PAGE, NotThere, Page, Site
 

@@ -188,7 +188,7 @@ def _newest(site: Site, release: str) -> int | None:
 
 def _published(site: Site, folder: Folder) -> dict[str, Any] | None:
     """Return the journal's entry by which the version was published, and why it was withdrawn, if it was."""
-    from privacy.ledger.journal.search import EntryFilter, entries
+    from privacy.ledger.store.search import EntryFilter, entries
 
     run_key = folder.entry.run_key
     with site.view.reading() as connection:

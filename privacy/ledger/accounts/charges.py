@@ -15,8 +15,8 @@ from privacy.ledger.accounts.balances import stated
 from privacy.ledger.accounts.fold import Reckoning, check_accounts, check_charge, check_draws, entries_about
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import DrawsGone, refusal
-from privacy.ledger.journal.append import Journal
 from privacy.ledger.store.database import Store, Transaction
+from privacy.ledger.store.journal import Journal
 from privacy.ledger.store.ledger_rows import (
     existing_account,
     existing_charge,

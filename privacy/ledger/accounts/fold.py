@@ -28,9 +28,9 @@ from privacy.accounting.events import entered_failures
 from privacy.ledger.accounts.balances import parts_in, set_aside, wrong_sums
 from privacy.ledger.accounts.table_rows import request_mark
 from privacy.ledger.entries import GENESIS, TAMPERED, Entry, LedgerCorrupt, corrupt_if_unreadable
-from privacy.ledger.journal.append import checked_entry
 from privacy.ledger.journal.merkle import appended
 from privacy.ledger.store import schema
+from privacy.ledger.store.journal import checked_entry
 from privacy.ledger.store.ledger_rows import draws_of, to_text
 from privacy.ledger.terms import TERMS, AccountState, Charge
 

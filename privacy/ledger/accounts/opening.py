@@ -25,9 +25,9 @@ from privacy.accounting.events import UnsupportedEvent
 from privacy.ledger.accounts.admission import cost_of
 from privacy.ledger.accounts.fold import Reckoning, check_accounts, is_unused
 from privacy.ledger.entries import TAMPERED, LedgerCorrupt, refusal
-from privacy.ledger.journal.append import Journal, checked_entry
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction
+from privacy.ledger.store.journal import Journal, checked_entry
 from privacy.ledger.store.ledger_rows import (
     accounts_of,
     charges_of_people,

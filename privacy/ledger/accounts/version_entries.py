@@ -11,11 +11,11 @@ from contracts.reading.scalars import is_not_plain
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.accounts.fold import check_charge
 from privacy.ledger.entries import RUN_KINDS, Entry, LedgerRefusal, refusal, to_the_hour
-from privacy.ledger.journal.append import Clock, Journal, earlier_checkpoints
 from privacy.ledger.journal.key_changes import KeyChange, SignedChange, read_change
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction
+from privacy.ledger.store.journal import Clock, Journal, earlier_checkpoints
 from privacy.ledger.store.ledger_rows import existing_charge, find_version, set_charge, set_version, versions_of
 from privacy.ledger.terms import Charge, VersionEntry
 

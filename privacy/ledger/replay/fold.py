@@ -27,13 +27,13 @@ from privacy.ledger.accounts.table_rows import Particulars
 from privacy.ledger.books import read_balances, stated
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.entry_bodies import BODY_KEYS, wrong_keys
-from privacy.ledger.journal.append import read_entry
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.journal.notes import TreeHead, read_checkpoint, signed_head
 from privacy.ledger.journal.signing import key_id
 from privacy.ledger.replay.entry_rules import Lifecycle
 from privacy.ledger.replay.guards import Dates, Versions, missing_guards
 from privacy.ledger.store import schema
+from privacy.ledger.store.journal import read_entry
 
 _UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError, SudareError)
 _AT_ONCE: Final = 5_000

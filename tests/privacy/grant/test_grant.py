@@ -17,9 +17,9 @@ from privacy.grant.grant import Grant, open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger import draw_files
 from privacy.ledger.entries import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.journal.append import Journal
 from privacy.ledger.ledger import Ledger, utc_now
 from privacy.ledger.store.database import Store
+from privacy.ledger.store.journal import Journal
 from privacy.marginals.sensitivity import GaussianNoise, LaplaceNoise, Noise, marginal_moves, noise_event
 from privacy.noise.random_bytes import SecureBytes, SeededBytes
 from tests.privacy.conftest import NewPlace

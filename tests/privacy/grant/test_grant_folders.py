@@ -9,7 +9,7 @@ import pytest
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
 from privacy.ledger.entries import LedgerCorrupt, LedgerRefusal
-from privacy.ledger.journal.append import Journal
+from privacy.ledger.store.journal import Journal
 from tests.privacy.grant.crashes import Killed, die, opened
 from tests.privacy.grant.test_grant import ZEROS
 from tests.privacy.ledger.ledgers import HALF, Counted, Place, ledger_with_account, request

@@ -25,7 +25,7 @@ from privacy.grant.queries.sparse_marginal import SparseMarginalQuery, draw_list
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.ledger import draw_files
 from privacy.ledger.entries import GrantExceeded, LedgerCorrupt, LedgerRefusal
-from privacy.ledger.journal.append import Journal
+from privacy.ledger.store.journal import Journal
 from privacy.marginals.counts import SparseCounts
 from privacy.marginals.sensitivity import LaplaceNoise, noise_event
 from privacy.noise.random_bytes import SeededBytes

@@ -163,7 +163,7 @@ def test_a_lost_attempt_is_entered_whatever_is_asked_next(sqlite_place: Place, m
 
 def test_a_kill_before_the_checkpoint_is_entered_adopts_it(sqlite_place: Place, monkeypatch: pytest.MonkeyPatch):
     """The file is there, the journal does not know it: it is the draw, and the reserve is not touched."""
-    from privacy.ledger.journal.append import Journal
+    from privacy.ledger.store.journal import Journal
 
     ledger = a_ledger(sqlite_place)
     grant = open_grant(ledger, "run-1")

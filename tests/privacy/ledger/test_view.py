@@ -10,11 +10,11 @@ import pytest
 from privacy.accounting.amounts import PICO
 from privacy.ledger.accounts.balances import parts_in
 from privacy.ledger.entries import KINDS, Entry, LedgerUnavailable
-from privacy.ledger.journal import search
 from privacy.ledger.journal.merkle import root_from_proof
-from privacy.ledger.journal.search import EntryFilter, entries, entry_at, prove
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.ledger import Ledger
+from privacy.ledger.store import search
+from privacy.ledger.store.search import EntryFilter, entries, entry_at, prove
 from privacy.ledger.view import Claimed, LedgerView, published_at
 from tests.privacy.ledger.ledgers import Place, bind, laplace, opened, published, request
 

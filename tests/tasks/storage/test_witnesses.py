@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from contracts import plug_ins
-from privacy.ledger.journal.append import JournalLog
 from privacy.ledger.journal.notes import COSIGNATURE, SignedNote, TreeHead, VerifierKey, cosign_note
 from privacy.ledger.journal.signing import Signer
 from privacy.ledger.journal.witness_policy import PolicyWitness, read_policy
+from privacy.ledger.store.journal import JournalLog
 from tasks.storage.witnesses import TooFewWitnesses, WitnessAnswer, WitnessClient, Witnesses, read_witnesses
 from tests.worlds.versions import SEED
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, func, select, union
 
 from privacy.ledger.entries import Entry
-from privacy.ledger.journal.append import checked_entry, tree_nodes
 from privacy.ledger.journal.merkle import inclusion_proof
 from privacy.ledger.store import schema
+from privacy.ledger.store.journal import checked_entry, tree_nodes
 
 _J: Final = schema.journal.c
 _FEW_RUNS: Final = 500
