@@ -136,7 +136,11 @@ def registered(group: str) -> tuple[EntryPoint, ...]:
 
 
 def core(group: str) -> Mapping[str, str]:
-    """Return what the core itself registers in a group, `module:name` by name; no other package's files are read."""
+    """Return what the core itself registers in a group, `module:name` by name; no other package's files are read.
+
+    Raises:
+        SudareError: sudare is not installed, so that nothing says what it registers.
+    """
     return _of_the_core(group, tuple(sys.path))
 
 
@@ -147,7 +151,8 @@ def _of_the_core(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
     try:
         points = distribution("sudare").entry_points.select(group=group)
     except PackageNotFoundError:
-        return {}
+        remedy = "install it with pip, from the folder of its pyproject.toml"
+        raise SudareError(f"sudare is not installed, only its files are there; do: {remedy}") from None
     return {point.name: point.value for point in points if not point.module.startswith("sudare_")}
 
 

@@ -1,10 +1,13 @@
 """What a package beside the tree registers goes through a whole release: plan, run, verify."""
 
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from contracts import plug_ins
+from contracts.errors import SudareError
 from tests.console.conftest import Place, Typed
 from tests.worlds.packages import installed
 from tests.worlds.tables import CONTRACT, property_yaml
@@ -127,3 +130,10 @@ def test_a_package_that_has_no_domain_is_named(place: Place, typed: Typed, tmp_p
     assert repr(entry) in said.err
     assert says in said.err
     assert "mend or remove the package that registers it" in said.err
+
+
+def test_files_that_nobody_installed_say_so(monkeypatch: pytest.MonkeyPatch):
+    plug_ins._of_the_core.cache_clear()
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: distribution("no-such-package"))
+    with pytest.raises(SudareError, match="sudare is not installed"):
+        plug_ins.core("sudare.generators")
