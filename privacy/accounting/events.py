@@ -2,7 +2,7 @@
 
 An event holds the noise and the worst change that one neighbouring table makes to the numbers under it
 (`moves`: the worst neighbour shifts that many cells by those integers). Its loss is a function of these alone;
-`curves` computes it. `adjacencies` names the relations between neighbours under which that loss is valid.
+`renyi` computes it. `adjacencies` names the relations between neighbours under which that loss is valid.
 JSON goes through the explicit table of kinds: those below, and those that packages register as `sudare.events`. An
 unknown kind is refused.
 """
@@ -217,7 +217,7 @@ class DiscreteLaplace(WrittenEvent):
         moves: the change of the worst neighbour, one non-zero integer a cell that changes [units].
     Raises:
         AmountRefused: a parameter out of range.
-    Privacy: pure epsilon = inverse_scale * sum(|moves|); its Rényi curve is in `curves`.
+    Privacy: pure epsilon = inverse_scale * sum(|moves|); its Rényi curve is in `renyi`.
     """
 
     inverse_scale: Fraction
@@ -323,7 +323,7 @@ class ExponentialMechanism(WrittenEvent):
     Raises:
         AmountRefused: a parameter out of range.
     Privacy: epsilon-bounded range, hence epsilon-DP and epsilon^2/8-zCDP, where the sensitivity is that of the
-        scores under the release's adjacency; its Rényi curve is in `curves`.
+        scores under the release's adjacency; its Rényi curve is in `renyi`.
     Source: Dong, Durfee, Rogers 2020; Cesar, Rogers 2021; proof in docs/derivations.md.
     """
 

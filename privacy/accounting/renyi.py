@@ -1,4 +1,4 @@
-"""Conversion of Rényi losses to (epsilon, delta), rounded up, and back, rounded down."""
+"""Rényi curves of the events, conversion to (epsilon, delta), rounded up, and back to budgets, rounded down."""
 
 from __future__ import annotations
 
@@ -291,9 +291,9 @@ def _log_excess(log_ratio: float, order: float) -> float:
 # The formulas lose less than 2e-14 of the value (tests compare them with sums and integrals of 50 digits and more).
 RELATIVE_MARGIN: Final = 1e-12
 ABSOLUTE_MARGIN: Final = 1e-15
-# x / tanh(x) = sum of _COTH[j] x^(2j)
+# x / tanh(x) = sum of _COTH_SERIES[j] x^(2j)
 _COTH_SERIES: Final = (1.0, 1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555, -1382 / 638512875)
-_SERIES_BELOW: Final = 0.25
+_TANH_SERIES_BELOW: Final = 0.25
 
 
 def upwards(value: float, magnitude: float | None = None) -> float:
@@ -312,7 +312,7 @@ def upwards(value: float, magnitude: float | None = None) -> float:
 def renyi(event: ComposableEvent, order: float) -> float:
     """Bound the Rényi divergence of an event from above, over all its neighbours and both directions.
 
-    Of a selection of keys it is that of its outcome where it does not fail (`key_selection`).
+    Of a selection of keys it is that of its outcome where it does not fail (`KeySelection`).
 
     Args:
         event: what was drawn, or a composition.
@@ -371,7 +371,7 @@ def _laplace_log_moment(t: float, d: int, order: float) -> float:
     """Compute log M, as above; every factor is free of cancellation."""
     a, b = (order - 1) * t, order * t
     # M is near 1 here, and the closed form would lose its digits.
-    if (a + b) / 2 * d < _SERIES_BELOW:
+    if (a + b) / 2 * d < _TANH_SERIES_BELOW:
         return math.log1p(_small_excess(a, b, t, d))
     r = math.exp(-t)
     # M = exp(a d) (1 - (1 - A) (1 - exp(-(a + b) d))): every factor is computed by itself.
@@ -454,7 +454,7 @@ def offset(order: float, delta: RealNumber) -> float:
         order: > 1, finite [dimensionless].
         delta: 0 <= delta < 1 [probability].
     Returns:
-        float: the offset, raised by `curves.upwards`; infinite if delta is zero.
+        float: the offset, raised by `upwards`; infinite if delta is zero.
     Raises:
         AmountRefused: delta out of range.
     Source: Canonne, Kamath, Steinke 2020, Proposition 12.

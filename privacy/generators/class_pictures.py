@@ -3,7 +3,7 @@
     MEASURE   the centre of all rows' vectors                  counts and sums, |x - 1/2| <= sqrt(width) / 2
     MEASURE   the second moment of their smooth part           lowest frequencies of each picture: a public basis
     MEASURE   counts, means and covariances of each label      of the vectors on the leading axes
-    ESTIMATE  each label's covariance, drawn towards that of all labels               (`class_shrinkage`)
+    ESTIMATE  each label's covariance, drawn towards that of all labels               (`shrunk_classes`)
     SPLIT     each Gaussian in two, and MEASURE again, as often as the charge affords (`binary_splitting`)
     SAMPLE    a Gaussian, a normal vector, back along the axes, and a small deformation  (`deformations`)
 

@@ -2,7 +2,7 @@
 
     MEASURE   for each column a noisy tree of counts inside its bins (`contracts.domains.trees`); for
               `bins: private` also a noisy sum of it
-    JOIN      for `bins: private` neighbouring bins that the trees do not tell apart (`joined_bins`)
+    JOIN      for `bins: private` neighbouring bins that the trees do not tell apart (`bin_weights`)
     FIT       the generator, with what the trees have left of the charge
     MODEL     the generator's own, its margins without bins that are noise (`standing_margins`), with whole-number
               weights of the leaves in each bin (`bin_weights`), and of the bins in each joined one

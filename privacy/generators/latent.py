@@ -192,8 +192,8 @@ class PhasedOptions(LatentOptions):
         clip: norm to which vectors are clipped about their centre. Without it the root of 1/16 a number or pixel,
             1/4 a column that may be null, and 1 a category. Choose it without looking at the data.
         scale: "measured", numbers that fill little of their declared range are stretched, as far as a noisy count
-            of norms says (`number_scale`; not where `clip` is given); "declared", they are left as they are declared.
-        numbers: how they enter: "scaled" by their bounds; "bins", by the places of their bins (`bin_places`); "auto",
+            of norms says (`projection`; not where `clip` is given); "declared", they are left as they are declared.
+        numbers: how they enter: "scaled" by their bounds; "bins", by the places of their bins (`projection`); "auto",
             by bins where those are far from even.
         first_share: of the budget that centre, axes and mixture take, the training taking the rest.
         spread: root mean square of the latent vectors' entries.

@@ -1,8 +1,8 @@
 """P3GM: phase one embeds rows in a principal subspace with a mixture prior, phase two trains variance and decoder.
 
-    MEASURE   the centre of all rows' vectors, how far numbers are stretched (`number_scale`), and the second moment
+    MEASURE   the centre of all rows' vectors, how far numbers are stretched (`projection`), and the second moment
               about the centre: the axes                                                         (`projection`)
-    MEASURE   a Gaussian mixture of the projected rows, by rounds of DP-EM                       (`latent_prior`)
+    MEASURE   a Gaussian mixture of the projected rows, by rounds of DP-EM
     TRAIN     the decoder, and the network that gives a row's variance, by DP-SGD with the encoder's mean fixed
     SAMPLE    a component, a latent vector of it, the decoder's outputs, and what they say
 
@@ -367,7 +367,7 @@ class P3gm:
     def embedded(
         self, form: ModelForm, measure: Callable[[Moments], SumMeasurement], *, deviation: float
     ) -> tuple[Projected, Mixture]:
-        """Measure centre, axes and mixture, in the order of `Form.statistics`.
+        """Measure centre, axes and mixture, in the order of `ModelForm.statistics`.
 
         Args:
             form: what the options make of the columns.

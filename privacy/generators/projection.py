@@ -1,7 +1,7 @@
 """From rows to few numbers: a measured centre, and principal axes of the second moment about it.
 
     centre     counts and sums of |x - 1/2| <= sqrt(width) / 2
-    scale      where it is asked for: how far numbers are stretched (`number_scale`); the centre again, with the noise
+    scale      where it is asked for: how far numbers are stretched (`NormShells`); the centre again, with the noise
                of numbers that are stretched; and the scale about that
     axes       the leading eigenvectors of the sum of (x - centre)(x - centre)', |x - centre| <= clip
 

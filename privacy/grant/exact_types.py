@@ -146,7 +146,10 @@ def _fields(kind: Any) -> frozenset[str]:
 @cache
 def _declared(kind: Any) -> Mapping[str, tuple[Any, ...]]:
     """Return what each field of a class may be; those that the class fills in itself are left out."""
-    hints = get_type_hints(kind, localns=_NAMES)
+    try:
+        hints = get_type_hints(kind)
+    except NameError:  # a module of ours that imports some of these for their types alone
+        hints = get_type_hints(kind, localns=_NAMES)
     return {each.name: _alternatives(hints[each.name]) for each in fields(kind) if each.init}
 
 

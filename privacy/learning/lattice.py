@@ -6,7 +6,7 @@ every step is one of three kinds:
 
     sums and products of whole numbers that stay below 2^53, in float64: exact, in whatever order they are taken
     one IEEE 754 operation (+, -, x, /, square root, rounding), element by element: correctly rounded
-    `portable_math`, which is made of the latter
+    `portable`, which is made of the latter
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ class Ledger(LedgerReading):
             return self._journal.append(transaction, "clock_corrected", {"latest": dates.latest}, subject="")
 
     def change_key(self, kind: str, key: str, successor: str, sign: SignChange) -> SignedChange:
-        """Enter that another key signs from now on; see `key_entries`."""
+        """Enter that another key signs from now on; see `version_entries`."""
         from privacy.ledger.accounts.version_entries import change_key
 
         with self._store.writing() as transaction:

@@ -18,7 +18,7 @@ the proofs. Numbers and their sums with noise wrap around in 64 bits, which is p
 of fewer than 2^62 / (t D) rows none does.
 Source: Xiao, He, Zhang, Kifer 2023, "An Optimal and Scalable Matrix Mechanism for Noisy Marginals under Convex Loss
 Functions" (ResidualPlanner), whose residual matrices have d - 1 rows a column. What deviates: all d rows are
-measured, as integers; what noise adds off the residual space is projected away (`residual_tables`).
+measured, as integers; what noise adds off the residual space is projected away (`residuals`).
 """
 
 from __future__ import annotations

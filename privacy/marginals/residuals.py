@@ -5,7 +5,7 @@ Where (one letter each; A a set of columns, B a table, both as sets)
     s   variance of A's noise in the scale of counts             c   what s adds to the objective, summed over tables
     f   what replace_one makes of p: 2 m / (m - 1), m the least n of A; 1 under add_remove, and for no column
 
-A table B is the sum of its residuals A ⊆ B, each spread evenly over the columns B∖A (`residual_tables`). So the
+A table B is the sum of its residuals A ⊆ B, each spread evenly over the columns B∖A. So the
 objective  Σ_B w Σ_cells variance  is  Σ_A c s  with
 
     c = p g,      g = Σ_{B ⊇ A} w Π_A n / Π_{B∖A} n

@@ -6,7 +6,7 @@ distributed as independent normals, each rounded to the nearest whole number. Wh
 rint(x + s N): a function of the Gaussian mechanism's output, and of nothing else, whatever number of coordinates and
 draws is looked at together.
 
-The area is cut into boxes of equal area, caps and a tail (`normal_boxes`):
+The area is cut into boxes of equal area, caps and a tail (`boxes_of`):
     1. BOXES  17 bits choose one of 2^17 areas of 2^-17. Nearly all are boxes. A box is as wide as a cell of 2^k whole
               numbers, and all y of it are equally likely: k more bits give the whole number. No function is computed.
     2. CAPS   Otherwise (one number in 70 to 130) uniform points are drawn from slices that cover what is left, until

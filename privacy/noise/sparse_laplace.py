@@ -6,7 +6,7 @@ r = e^-t, to every cell and keeps those >= tau. Here the same is drawn with work
 1. Populated cells get ordinary draws.
 2. An empty cell is kept when X >= tau, independently of all others. For tau >= 1 (in fact for tau >= 0)
        P(X >= tau) = (1 - r) / (1 + r) sum_{x >= tau} r^x = r^tau / (1 + r).
-   Where the kept ones are, in the order of the codes, is drawn by their gaps (`geometric_gaps`).
+   Where the kept ones are, in the order of the codes, is drawn by their gaps (`successes`).
 3. Given X >= tau, P(X = tau + g) = (1 - r) r^g: tau plus a geometric variable (`geometric`).
 
 Lowering tau to s draws what lies between, given that everything >= tau is known. Of the empty cells that were not
@@ -18,7 +18,7 @@ have.
 tau >= 1 is required, since at 0 and below more than half of all empty cells would be kept; and an absent cell then
 reads "< tau", which includes 0. Only cells at or above tau ever leave this object: the value of a populated
 cell below tau, or that there is one, would tell that it is populated. The probabilities are rational functions of
-r, not constant, as `geometric_gaps` requires.
+r, not constant, as `successes` requires.
 
 Source: Cormode, Procopiuc, Srivastava and Tran 2012, "Differentially private summaries for sparse data" (filtering at
 a high threshold), draw the number of kept empty cells from a binomial distribution; here no number is rounded.

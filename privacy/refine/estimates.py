@@ -5,7 +5,7 @@ place is shared out in proportion to their variances. The variances are one numb
 columns (`margin_spaces`), so that both passes take time linear in the number of cells. The largest level is never
 held but for its estimates: it is worked on family by family, in pieces.
 
-Public margins of a level fix all S within their columns, of each of its places: variance 0 (`public_margins`).
+Public margins of a level fix all S within their columns, of each of its places: variance 0.
 Source: Hay, Rastogi, Miklau and Suciu 2010, section 4; generalised to several tables a place (`margin_spaces`), to
 unequal families and to exact totals. On a tree the passes are weighted least squares exactly.
 """

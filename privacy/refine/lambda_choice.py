@@ -6,11 +6,11 @@ post-processing; `reference` sees a table that was published before. So none cos
 The error that a λ makes depends on the true cells, and over many cells on their distribution alone. `auto` is a
 parametric bootstrap: take an estimate for the truth, put noise on it again, keep the λ with the least error.
 Three choices make it land within 1 % of the best λ's error (benchmarks/tables):
-- The average over all redraws is computed, not drawn (`bootstrap_risk`): no seed, no luck, the same λ at each
+- The average over all redraws is computed, not drawn: no seed, no luck, the same λ at each
   replay.
 - It runs three times. The first truth is the plain projection, which shrinks every cell by θ and asks for too small
   a λ; then it is negative ℓ2 at the last λ, which shrinks less. A fourth round changes nothing that can be measured.
-- Where the table is rounded, the error is that of the rounded table (`lattice_risk`): at ε = 1 the error jumps by
+- Where the table is rounded, the error is that of the rounded table: at ε = 1 the error jumps by
   some per cent with λ, where cells of one small value all stay or all go, and the smooth error misses that.
 The truth is rounded to whole numbers, since counts are: at ε = 10 the fractions would dominate the error.
 A λ just above 0 is kept even where it gains next to nothing: at λ = 0 all cells of an integer table have the same

@@ -1,8 +1,8 @@
 """Whole, non-negative counts down a tree of places, from the estimates of all levels.
 
 From the whole down, the parts of each place are made whole within the counts of the place, with their public totals
-where they have any (`place_families`). Public counts by some columns make one such table for each of their cells.
-Where places with public totals differ in their possible cells, these levels are made by `place_patterns`.
+where they have any (`whole_counts`). Public counts by some columns make one such table for each of their cells.
+Where places with public totals differ in their possible cells, these levels are made by `whole_counts`.
 Source: rounding from the top down as in `privacy.refine.hierarchy`.
 """
 

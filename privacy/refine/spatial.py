@@ -2,7 +2,7 @@
 
     SMOOTH    each cell by itself: posterior mean under one prior for all (`empirical_bayes`).
     PREDICT   each cell from the rings around it, itself left out (`neighbourhood`).
-    COMBINE   where the prediction x is small, a mixture of dispersions around x (`count_mixture`);
+    COMBINE   where the prediction x is small, a mixture of dispersions around x;
               where it is large, x + s (noisy - x) with s = τ² / (τ² + σ²), τ² the variance of count - x among 30
               cells of like x; where such x says little (s > 0.8), a prior deconvolved from cells of like x.
 In tables of more than 2^20 cells those with next to nothing around them are not predicted one by one: the level

@@ -32,7 +32,38 @@ from privacy.refine.simplex import exact_sum, round_to_total
 from privacy.refine.sparse import SparseRefined, SparseTable, laplace_excess, sparse_negative_l2
 from privacy.refine.sparse_depth import Depth, depth_of
 
-# --- The total that refined tables keep.
+# --- The total that refined tables keep, and where it comes from.
+# Where (one letter each)
+#     n   cells of a table that can hold something     v   variance of the noise in each
+#     s   share of the charge that a total of its own would take
+#
+# Every noisy marginal, at every resolution, adds up to the exact total plus noise of variance n v. These sums are
+# independent, and they are released already: their average with weights 1 / (n v) costs nothing, and no unbiased
+# linear estimate of the total has less variance.
+#
+# Claim: a total that is measured besides makes a table worse, as long as its cells stay away from zero.
+#     It takes s, which leaves the cells v' = v / (1 - s)² with Laplace noise; alone it has variance v / s². Its best
+#     use, least squares, moves all cells of the table by the same amount, which leaves each of them
+#         v' (1 - s² / (n s² + (1 - s)²)),   in units of v at least   1 / (s² + (1 - s)²) > 1,   the value at n = 1.
+#     With Gaussian noise v' = v / (1 - s) and the total has v / s, which leaves
+#         v ((n - 2) s + 1) / ((1 - s) ((n - 1) s + 1)) ≥ v,   since numerator - denominator = (n - 1) s².
+# Where most cells are zero a total does help, but the sum of the table itself serves nearly as well; how often it
+# does is measured (benchmarks/refinement). So none is drawn, but for tables that list cells above a threshold: those
+# have no sum, since most of their cells are not known.
+#
+# Claim: a table of whole numbers that stays away from zero gains from the average of several tables' sums, on average
+# over draws of any noise, wherever 4 (n v - V) / n ≥ n, with V the variance of the average.
+#     Let S be the sum of the table, T the exact one, A the average and D = A - S. No weighted average has less
+#     variance than A, so A is uncorrelated with D: E[D (S - T)] = -Var D = -(n v - V). Moving all cells by D / n adds
+#     2 D (S - T) / n + D² / n to the squared error of the table, on average -(n v - V) / n. Rounding then moves
+#     r = |D| mod n cells by one: that adds r (1 - r / n) ≤ n / 4, and nothing else: noise does not decide which.
+#     Where noise is below a row, and in large tables, D / n is small, and nearly all r = |D| units are loss. That A
+#     is itself rounded moves D by half a row at most; the bound n / 4 has room for it.
+# A table with empty cells gains besides: a negative count that becomes zero loses the square of that count at least,
+# since no exact count is below zero. So the table takes the average where its gain and these squares reach the bound
+# of what rounding costs, and keeps its own sum, which is a whole number already, where they do not (`kept_total`).
+# That the choice reads noisy counts is not in the proof; that it makes no table worse is measured
+# (benchmarks/refinement).
 
 
 TotalKind = Literal["estimated", "noisy", "invariant", "none"]
@@ -119,7 +150,7 @@ def kept_total(
         event: the noise in each cell.
         shared: the average of the sums of all tables, this one's among them.
     Privacy: post-processing; deterministic.
-    Source: second claim of this module.
+    Source: the second claim above.
     """
     cells = noisy.size - int(np.count_nonzero(impossible))
     apart = cells * variance(event) - shared.variance

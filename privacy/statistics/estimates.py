@@ -477,7 +477,7 @@ def square_margins(event: CountNoise, confidence: float, sink: float) -> Floats:
 def three_noises(event: CountNoise, weights: Floats, confidence: float) -> Floats:
     """Return q with P(|w1 X + w2 Y + w3 Z| <= q) >= confidence for many triples of weights above 0 at once.
 
-    The continuous laws next to the noises, and the sum of the weights beside it, as `noise_quantiles` has it: of
+    The continuous laws next to the noises, and the sum of the weights beside it, as `noise_sums` has it: of
     Laplace noise by partial fractions, with scales within 0.5 % of each other spread so far apart, upwards.
 
     Args:

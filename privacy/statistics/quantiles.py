@@ -8,7 +8,7 @@ the parent on the path, and C its child on the path (0 if the boundary ends here
     (1 - p) L - p R         or, since L + R + C = P without noise,   L - p (P - C)    or    (1 - p) (P - C) - R
 
 The sums go over different nodes, and all weights are p, 1 - p or 1. So the law of T_j's noise follows from three
-numbers of nodes, and so does a c_j that it exceeds with probability at most alpha (`rank_noise`).
+numbers of nodes, and so does a c_j that it exceeds with probability at most alpha (`noise_sums`).
 
 The quantile is the smallest value at or below which at least p N rows lie. If it is in leaf j, F_j < p N <= F_{j+1}.
 T_j < -c_j refutes that it lies below boundary j, and T_j > c_j that it lies at or above it. The lower end is found

@@ -1,7 +1,7 @@
 """The plan of tables that are measured by their residuals: one draw, and the noise of every table that follows.
 
-A function of spec and contract alone. What is drawn stands in `privacy.marginals.residual_basis`, how precisely in
-`residual_shares`, how tables follow in `residual_tables`.
+A function of spec and contract alone. What is drawn stands in `privacy.marginals.residual_basis`, how precisely it
+is drawn and how tables follow in `privacy.marginals.residuals`.
 
 A published noisy count is the estimate rounded to a whole number. Its noise is a sum of many independent discrete
 Gaussians on a lattice far finer than one row, so it is very nearly normal with the exact variance s; rounding adds

@@ -15,9 +15,11 @@ or a person at several.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
@@ -56,40 +58,42 @@ SharingPlan = CountingPlan | SummingPlan | FederatedPlan
 QueryT = TypeVar("QueryT", bound=Query[Any])
 
 
-class Sharing(Generic[QueryT]):
+class Sharing(ABC, Generic[QueryT]):
     """A query as it is asked across sites.
 
     Args:
         query: what is asked.
     """
 
-    called_with = 0
-    """How many parameters a call carries."""
-
     def __init__(self, query: QueryT) -> None:
         self.query = query
 
     @property
-    def length(self) -> int:
-        """Numbers in a sum over sites."""
-        raise NotImplementedError
+    def called_with(self) -> int:
+        """How many parameters a call carries."""
+        return 0
 
     @property
+    @abstractmethod
+    def length(self) -> int:
+        """Numbers in a sum over sites."""
+
+    @property
+    @abstractmethod
     def identity(self) -> Mapping[str, Any]:
         """What is asked, as JSON values; plan and round stand beside it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, plan: SharingPlan, number: int, relation: Relation) -> None:
         """Refuse another plan, or another question than that of the round.
 
         Raises:
             CannotTrain: with what is allowed.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def sent(self, exact: tuple[Any, ...], plan: Any, call: Call, noise: NoiseSource) -> NDArray[np.int64]:
         """Return a site's numbers in sent units, without noise. Only a grant calls this, with exact numbers."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -317,14 +321,15 @@ class SumSharing(Sharing[SumQuery]):
 class TrainingSharing(Sharing[TrainingQuery]):
     """A step of DP-SGD across sites."""
 
-    def __init__(self, query: TrainingQuery) -> None:
-        super().__init__(query)
-        self.called_with = parameters_of(query.learner)
-
     @property
     def length(self) -> int:
         """Parameters of the learner."""
-        return self.called_with
+        return parameters_of(self.query.learner)
+
+    @property
+    def called_with(self) -> int:
+        """The parameters so far."""
+        return self.length
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -358,11 +363,9 @@ class TrainingSharing(Sharing[TrainingQuery]):
         return steps
 
 
-SHARED: Final[Mapping[type, type[Sharing[Any]]]] = {
-    MarginalQuery: MarginalSharing,
-    SumQuery: SumSharing,
-    TrainingQuery: TrainingSharing,
-}
+SHARED: Final[Mapping[type, type[Sharing[Any]]]] = MappingProxyType(
+    {MarginalQuery: MarginalSharing, SumQuery: SumSharing, TrainingQuery: TrainingSharing}
+)
 
 
 def shared(query: Shared) -> Sharing[Any]:

@@ -8,7 +8,7 @@ opened, returned or shown, the entries since the last signed statement of balanc
    spent, a return gives what was reserved, no cap is passed
 3. the journal's head is that of the last entry
 4. the rows of the accounts say what the entries say (`check_accounts`), a run's charge, parts and draws what the
-   run's entries say (`run_entries`)
+   run's entries say
 
 """
 

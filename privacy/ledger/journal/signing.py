@@ -4,7 +4,7 @@ One key signs for several purposes; no bytes signed for one can be taken for ano
 
 | purpose | bytes that are signed | begins with |
 |---|---|---|
-| checkpoint | the text of a note, see `signed_note` | the journal's name, without a space |
+| checkpoint | the text of a note, see `notes` | the journal's name, without a space |
 | manifest, status | the pre-authentication encoding of an envelope, see `envelope` | `DSSEv1 ` |
 | anything else | canonical JSON, here | `sudare/PURPOSE` and a zero byte, which no note has |
 """
