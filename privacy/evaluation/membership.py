@@ -25,6 +25,8 @@ from privacy.arrays import Floats, Unsigned
 
 _LEAST_DEVIATION: Final = 1e-3
 _LEAST_CHANCE: Final = 1e-12
+_FALSE_RATE: Final = 0.01
+"""At which the caught share is taken."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,12 @@ def scaled_confidence(chances: Floats, labels: NDArray[np.int64]) -> Floats:
     return np.asarray(np.log(true) - np.log1p(-true))
 
 
-def attack(scores: Floats, members: NDArray[np.bool_], *, false_rate: float = 0.01) -> Attack:
+def attack(scores: Floats, members: NDArray[np.bool_]) -> Attack:
     """Score an attack that says "member" where its score is large.
 
     Args:
         scores: one a row; equal ones are told apart by nothing.
         members: which rows were members; some were, and some were not.
-        false_rate: at which the caught share is taken, 0 to 1.
     Raises:
         ValueError: all rows, or none, were members.
     """
@@ -70,8 +71,8 @@ def attack(scores: Floats, members: NDArray[np.bool_], *, false_rate: float = 0.
     below = np.searchsorted(order, inside, side="left")
     up_to = np.searchsorted(order, inside, side="right")
     area = float((below + up_to).mean() / (2 * outside.size))
-    threshold = order[min(outside.size - 1, int(np.ceil((1 - false_rate) * outside.size)))]
-    return Attack(area, float((inside > threshold).mean()), false_rate)
+    threshold = order[min(outside.size - 1, int(np.ceil((1 - _FALSE_RATE) * outside.size)))]
+    return Attack(area, float((inside > threshold).mean()), _FALSE_RATE)
 
 
 def likelihood_ratios(observed: Floats, shadows: Floats, trained_on: NDArray[np.bool_]) -> Floats:

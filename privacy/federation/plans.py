@@ -473,11 +473,6 @@ class PhasedPlan:
         return self.sums.trust
 
     @property
-    def shares_counted(self) -> int:
-        """Shares whose noise is sure to be in a sum and unknown to whoever looks at it."""
-        return self.sums.shares_counted
-
-    @property
     def rounds(self) -> int:
         """Rounds of both phases."""
         return self.sums.rounds + self.training.rounds

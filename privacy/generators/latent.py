@@ -14,7 +14,6 @@ from privacy.accounting.amounts import AmountRefused
 from privacy.accounting.events import DiscreteGaussian, PoissonSampledGaussian, PrivacyEvent
 from privacy.accounting.renyi import rho_for
 from privacy.generators.fit_times import START, training_seconds
-from privacy.generators.fitting import Stopwatch
 from privacy.generators.generator import (
     CannotGenerate,
     FitProgress,
@@ -461,11 +460,10 @@ class Timer:
     Args:
         options: with the limit.
         progress: told a share from 0 to 1.
-        clock: seconds since any moment.
     """
 
-    def __init__(self, options: TrainingOptions, progress: FitProgress, clock: Stopwatch = time.monotonic) -> None:
-        self._limit, self._progress, self._clock, self._began = options.time_limit, progress, clock, clock()
+    def __init__(self, options: TrainingOptions, progress: FitProgress) -> None:
+        self._limit, self._progress, self._began = options.time_limit, progress, time.monotonic()
 
     def report(self, share: float, what: str) -> None:
         """Tell how far it is.
@@ -473,7 +471,7 @@ class Timer:
         Raises:
             OutOfTime: the limit has passed; what was drawn is durable.
         """
-        if self._limit is not None and self._clock() - self._began >= self._limit:
+        if self._limit is not None and time.monotonic() - self._began >= self._limit:
             raise OutOfTime(
                 f"time_limit {self._limit:g} s has passed while {what}; do: run the same spec again, which goes on "
                 "from the last checkpoint; with another time_limit it is another release, and is charged anew"
@@ -482,13 +480,13 @@ class Timer:
 
     def training(self, start: float) -> Callable[[int, int], None]:
         """Return what a training is told by: steps done, of how many; `start` is the share done before."""
-        began, first = self._clock(), [0]
+        began, first = time.monotonic(), [0]
 
         def report_step(done: int, steps: int) -> None:
             # Steps count from the first report on, which may hold those of an earlier run.
             first[0] = first[0] or done
             passed = done - first[0]
-            left = (self._clock() - began) / passed * (steps - done) if passed else math.nan
+            left = (time.monotonic() - began) / passed * (steps - done) if passed else math.nan
             said = f"training, step {done} of {steps}" + ("" if math.isnan(left) else f", about {left:.0f} s left")
             self.report(start + (1 - start) * 0.99 * done / steps, said)
 

@@ -13,7 +13,6 @@ blocks are made: the sums are matrix products (`sum_onto`), several times as fas
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -790,11 +789,3 @@ class GraphicalModel:
             order = known[clique]
             found.append(self.total * tables[order].transpose([order.index(name) for name in clique]))
         return found
-
-    def digest(self) -> str:
-        """Return SHA-256 (hex) over domain, cliques, potentials and total, bit by bit."""
-        content = hashlib.sha256()
-        content.update(repr((self.domain.columns, self.domain.shape, self.cliques, float(self.total).hex())).encode())
-        for values in self.potentials:
-            content.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
-        return content.hexdigest()

@@ -68,14 +68,14 @@ class Residual:
         return prod(self.shape)
 
 
-def residual_of(counts: NDArray[np.int64], *, columns: int | None = None) -> NDArray[np.int64]:
+def residual_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the residual of a marginal, int64, in the marginal's shape; wraps around in 64 bits.
 
-    Formula:  (⊗ (d I - J)) counts, column by column; of the first so many columns alone, where that is said
+    Formula:  (⊗ (d I - J)) counts, column by column
     Privacy: private; for a grant alone.
     """
     values = counts
-    for axis, cells in enumerate(counts.shape[:columns]):
+    for axis, cells in enumerate(counts.shape):
         values = cells * values - values.sum(axis=axis, keepdims=True)
     return np.asarray(values, dtype=np.int64)
 

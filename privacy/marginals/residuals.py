@@ -419,9 +419,9 @@ class ResidualTables:
         return tuple(part[0] for part in self._parts if len(part) == 1)
 
 
-def projected(values: Floats, *, columns: int | None = None) -> Floats:
-    """Return values without what lies off the residual space: along the first columns, or all, without their mean."""
-    for axis in range(values.ndim if columns is None else columns):
+def projected(values: Floats) -> Floats:
+    """Return values without what lies off the residual space: along each column without their mean."""
+    for axis in range(values.ndim):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
 

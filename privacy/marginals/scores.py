@@ -13,7 +13,6 @@ period drops the other row, and then by at most 0.92 S(n) (docs/derivations.md, 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,11 +57,6 @@ class DistanceScore:
         kept = np.array(self.prediction)
         kept.flags.writeable = False
         object.__setattr__(self, "prediction", kept)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the prediction (hex): what a run that resumes must predict again."""
-        return hashlib.sha256(self.prediction.astype("<i8").tobytes()).hexdigest()
 
     def sensitivity(self, adjacency: Adjacency, rows_per_unit: int) -> Fraction:
         """Return weight * L1: weight * k under add_remove, weight * 2k under replace_one."""

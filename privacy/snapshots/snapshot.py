@@ -60,13 +60,16 @@ from privacy.snapshots.shared_scan import SPILL, Shapes, count_marginals, count_
 # --- What all readers of an encoded snapshot share.
 
 
+_THREADS: Final = 2
+"""Threads that DuckDB may use."""
+
+
 class SnapshotReader:
     """Reads an encoded snapshot, for handles that a grant alone opens.
 
     Args:
         table: the snapshot.
         contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
     Raises:
         ValueError: the snapshot was encoded by another contract.
     """
@@ -76,12 +79,11 @@ class SnapshotReader:
     _engine_refuses: ClassVar[str | None] = None
     """What an engine does not do; None where it does all, or where no engine comes this far."""
 
-    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
+    def __init__(self, table: PrivateTable, contract: Contract) -> None:
         if table.contract_digest != contract.digest:
             raise ValueError("the snapshot was encoded by another contract")
         self._table = table
         self._contract = contract
-        self._threads = threads
 
     def __repr__(self) -> str:
         """Show which snapshot is read."""
@@ -109,7 +111,6 @@ class SnapshotSums(SnapshotReader):
     Args:
         table: the snapshot, encoded with the lattices of these columns.
         contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
     Raises:
         ValueError: the snapshot was encoded by another contract.
     """
@@ -154,7 +155,7 @@ class SnapshotSums(SnapshotReader):
             return self._tree(clique, shape, wanted)
         if isinstance(wanted, DistinctCount):
             stored = telling_column(wanted, self._contract)
-            found = count_distinct(self._table, clique, shape, *stored, threads=self._threads)
+            found = count_distinct(self._table, clique, shape, *stored, threads=_THREADS)
             return found.reshape(*shape, 1)
         if isinstance(wanted, WeightedCount):
             # A weight is its own distance from 0, and a missing one adds nothing.
@@ -162,11 +163,11 @@ class SnapshotSums(SnapshotReader):
         if isinstance(wanted, ValueMagnitudes):
             return self._magnitudes(clique, wanted)
         if isinstance(wanted, ValueMoments):
-            found = sum_moments(self._table, clique, shape, wanted, threads=self._threads)
+            found = sum_moments(self._table, clique, shape, wanted, threads=_THREADS)
             return found.reshape(*shape, wanted.parts)
         if isinstance(wanted, LoneSum) and _bounded(wanted):
             terms = clique, shape, wanted, quota_unit(self._contract)
-            return sum_within_quota(self._table, *terms, threads=self._threads).reshape(*shape, 1)
+            return sum_within_quota(self._table, *terms, threads=_THREADS).reshape(*shape, 1)
         if isinstance(wanted, LoneSum):
             parts = self._summed(clique, shape, together, wanted.lattice, known)
             above, valued = parts[..., :1], (parts[..., :1] + parts[..., 1:2]) // wanted.lattice.width
@@ -177,9 +178,9 @@ class SnapshotSums(SnapshotReader):
         """Return the exact counts of all nodes, shape (*shape, parts)."""
         where = self._table, clique, shape
         if isinstance(tree, ValueTree):
-            found = count_leaves(*where, tree, threads=self._threads)
+            found = count_leaves(*where, tree, threads=_THREADS)
         else:
-            found = count_between_cuts(*where, tree, threads=self._threads)
+            found = count_between_cuts(*where, tree, threads=_THREADS)
         missing, counts = found[:, :1], found[:, 1:]
         levels = [np.add.reduceat(counts, np.arange(0, tree.leaves, each), axis=1) for each in tree.level_leaves]
         parts = [*levels, missing] if tree.lattice.counts_missing else levels
@@ -198,7 +199,7 @@ class SnapshotSums(SnapshotReader):
             relation = narrowed(wanted) if isinstance(wanted, NarrowedLattice) else "codes"
             together = together if wanted in together else (wanted,)
             names = [_names(each) for each in together]
-            found = sum_offsets(self._table, clique, shape, names, threads=self._threads, relation=relation)
+            found = sum_offsets(self._table, clique, shape, names, threads=_THREADS, relation=relation)
             for each in together:
                 known[each] = _handed_out(each, *found[_names(each)]).reshape(*shape, each.parts)
                 known[each].flags.writeable = False
@@ -212,7 +213,7 @@ class SnapshotSums(SnapshotReader):
         """
         if clique:
             raise ValueError("a histogram of magnitudes is one of all rows")
-        return count_magnitudes(self._table, magnitudes, threads=self._threads)
+        return count_magnitudes(self._table, magnitudes, threads=_THREADS)
 
 
 def telling_column(counted: DistinctCount, contract: Contract) -> tuple[str, str | int | None]:
@@ -264,7 +265,6 @@ class SnapshotKeys(SnapshotReader):
     Args:
         table: the snapshot, encoded with the keys of these columns.
         contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
     Raises:
         ValueError: the snapshot was encoded by another contract; or, when a handle is asked for, it lies in an
             engine.
@@ -300,7 +300,7 @@ class SnapshotKeys(SnapshotReader):
         else:
             rows = f"(SELECT {key} AS text FROM codes)"
         query = f"SELECT text, {count}::BIGINT FROM {rows} WHERE text <> {literal(NO_KEY)} GROUP BY 1 ORDER BY 1"
-        path, config = self._table.path, settings(self._table.path, self._threads)
+        path, config = self._table.path, settings(self._table.path, _THREADS)
         with duckdb.connect(str(path), read_only=True, config=config) as connection:
             found = connection.execute(query).fetchall()
         units = np.array([number for _, number in found], dtype=np.int64)
@@ -320,7 +320,7 @@ class SnapshotKeys(SnapshotReader):
         [column] = clique
         key, code = identifier(KeyColumn(column).name), identifier(column)
         query = f"SELECT {key}, {code} = 1, count(*)::BIGINT FROM codes GROUP BY ALL ORDER BY ALL"
-        config = settings(self._table.path, self._threads)
+        config = settings(self._table.path, _THREADS)
         with duckdb.connect(str(self._table.path), read_only=True, config=config) as connection:
             found = connection.execute(query).fetchall()
         keys = [(text, number) for text, _, number in found if text != NO_KEY]
@@ -355,7 +355,7 @@ class SnapshotKeys(SnapshotReader):
         codes = ", ".join(_code(contract, name, selected) for name, selected in keys.items())
         dropped = ", ".join(identifier(KeyColumn(name).name) for name in keys if name not in told_apart)
         without = f"EXCLUDE ({dropped}) " if dropped else ""
-        with duckdb.connect(str(path), config=settings(self._table.path, self._threads)) as connection:
+        with duckdb.connect(str(path), config=settings(self._table.path, _THREADS)) as connection:
             path.chmod(0o600)
             connection.execute(f"ATTACH {literal(str(self._table.path))} AS snapshot (READ_ONLY)")
             connection.execute(f"CREATE TABLE codes AS SELECT * {without}REPLACE ({codes}) FROM snapshot.codes")
@@ -410,7 +410,6 @@ class SnapshotCounts(SnapshotReader):
     Args:
         table: the snapshot.
         contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
         remembered_bytes: exact counts kept at most; the oldest make room. They go with this object, at the end of
             the run at the latest [bytes].
     Raises:
@@ -420,10 +419,8 @@ class SnapshotCounts(SnapshotReader):
     _reads = "exact counts"
     _schema = "main"
 
-    def __init__(
-        self, table: PrivateTable, contract: Contract, *, threads: int = 2, remembered_bytes: int = REMEMBERED_BYTES
-    ) -> None:
-        super().__init__(table, contract, threads=threads)
+    def __init__(self, table: PrivateTable, contract: Contract, *, remembered_bytes: int = REMEMBERED_BYTES) -> None:
+        super().__init__(table, contract)
         self._room = remembered_bytes
         self._known: dict[Clique, NDArray[np.int64]] = {}
 
@@ -485,7 +482,7 @@ class SnapshotCounts(SnapshotReader):
         """Count marginals where the rows are: here, or in the engine that keeps them."""
         engine = self._table.engine
         if engine is None:
-            return count_marginals(self._table.path, shapes, threads=self._threads, schema=self._schema)
+            return count_marginals(self._table.path, shapes, threads=_THREADS, schema=self._schema)
         counted = zip(shapes.items(), engine.counted_cells(tuple(shapes)), strict=True)
         return {clique: spread_out(*cells, prod(shape)).reshape(shape) for (clique, shape), cells in counted}
 
@@ -493,7 +490,7 @@ class SnapshotCounts(SnapshotReader):
         """Count the populated cells of one marginal where the rows are."""
         if self._table.engine is not None:
             return self._table.engine.counted_cells((clique,))[0]
-        return count_populated(self._table.path, clique, shape, threads=self._threads)
+        return count_populated(self._table.path, clique, shape, threads=_THREADS)
 
     def _fitting(self, clique: Clique, together: Shapes) -> dict[Clique, tuple[int, ...]]:
         """Choose what is counted now: the clique, and of those after it, then before it, what the memory holds."""
@@ -533,7 +530,6 @@ class SnapshotRows(SnapshotReader):
     Args:
         table: the snapshot.
         contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
     Raises:
         ValueError: the snapshot was encoded by another contract; or, when a handle is asked for, it lies in an
             engine.
@@ -542,8 +538,8 @@ class SnapshotRows(SnapshotReader):
     _reads = "private rows"
     _engine_refuses = "gives no rows"
 
-    def __init__(self, table: PrivateTable, contract: Contract, *, threads: int = 2) -> None:
-        super().__init__(table, contract, threads=threads)
+    def __init__(self, table: PrivateTable, contract: Contract) -> None:
+        super().__init__(table, contract)
         self._known: dict[tuple[str, ...], Unsigned] = {}
 
     def rows(self, names: Sequence[str] | None = None) -> PrivateRows:
@@ -560,7 +556,7 @@ class SnapshotRows(SnapshotReader):
     def _codes(self, layout: RowLayout) -> Unsigned:
         """Read the codes, once; read-only."""
         if layout.names not in self._known:
-            codes = _read_codes(self._table.path, layout, threads=self._threads)
+            codes = _read_codes(self._table.path, layout, threads=_THREADS)
             codes.flags.writeable = False
             self._known[layout.names] = codes
         return self._known[layout.names]
@@ -593,7 +589,6 @@ class SnapshotValues(SnapshotReader):
     Args:
         table: the snapshot, encoded with the lattices of these columns.
         contract: the contract that encoded it.
-        threads: threads that DuckDB may use.
     Raises:
         ValueError: the snapshot was encoded by another contract.
     """
@@ -609,7 +604,7 @@ class SnapshotValues(SnapshotReader):
         return PrivateCellValues(clique, shape, choices, *self._mark, partial(self._listed, clique, shape))
 
     def _listed(self, clique: Clique, shape: tuple[int, ...], choices: QuantileChoices) -> NDArray[np.int64]:
-        return count_offsets(self._table, clique, shape, choices.lattice.name, threads=self._threads)
+        return count_offsets(self._table, clique, shape, choices.lattice.name, threads=_THREADS)
 
 
 # --- Counts of a parent table's rows, in a snapshot that holds these beside the rows of the base.

@@ -153,7 +153,6 @@ def cell_sum_kind(noise: LaplaceNoise | GaussianNoise) -> Kind:
     return Kind(made, EXACT, moves, others, lambda **terms: cell_sum_event(noise, WAGE, **terms), told)
 
 
-TENTH = LaplaceNoise(Fraction(1, 10))
 BY_PLACE = np.stack([COUNTS[1].sum(axis=1), COUNTS[[0, 2, 3]].sum(axis=(0, 2))])
 KINDS = {
     "residuals": residual_kind(),

@@ -116,15 +116,6 @@ def called() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
             process.wait()
 
 
-def killed(process: subprocess.Popen[bytes], folder: Path, *, when: Callable[[], bool]) -> None:
-    """Kill a party at a moment; what Flower ran for it ends by itself."""
-    assert waited(when, seconds=PATIENCE), said(folder)
-    assert of_flower(folder)
-    process.kill()
-    process.wait()
-    assert waited(lambda: not of_flower(folder), seconds=PATIENCE), of_flower(folder)
-
-
 def said(folder: Path) -> str:
     return (folder / "said.log").read_text()
 

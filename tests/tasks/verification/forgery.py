@@ -76,16 +76,6 @@ def as_forged(version: Version) -> Version:
     return version
 
 
-def assert_found_out(version: Version, forgery: Callable[[Version], object], says: str) -> None:
-    """Put a version under a made-up journal, which verifies, then forge it: a finding says what is wrong."""
-    as_forged(version)
-    assert version.verify().ok
-    forgery(version)
-    report = version.verify()
-    assert not report.ok
-    assert any(says in str(finding) for finding in report.findings), report.findings
-
-
 def with_words(version: Version, change: Callable[[Json], object]) -> None:
     """Change the record, render pages and descriptions again, and sign everything again."""
     folder = version.folder

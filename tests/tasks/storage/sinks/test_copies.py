@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import StoreAway, StoreRefuses
-from contracts.release.address import PostgresAddress, read_address
 from privacy.ledger.entries import LedgerRefusal
 from privacy.ledger.ledger import Ledger
 from tasks.records.model.manifest import manifest_of
@@ -44,12 +43,6 @@ def test_a_folder_that_is_not_what_was_published_is_not_copied(tmp_path: Path, v
         (version.folder / spoil).unlink()
         with pytest.raises(VersionBroken, match="another content than was published"):
             whole_version(version.folder, "town", 1, good.digest)
-
-
-def pg(address: str) -> PostgresAddress:
-    read = read_address(address)
-    assert isinstance(read, PostgresAddress)
-    return read
 
 
 def test_a_version_in_postgresql_is_a_schema_with_the_same_numbers(
