@@ -44,6 +44,11 @@ def _charges(place: Place, release: str) -> list[str]:
         ]
 
 
+def _unused(place: Place, name: str) -> str:
+    """A release of its own for each try: what a run that ended too early has published is not looked at again."""
+    return f"{name}{len(list(place.adult.glob(f'{name}*.yaml')))}"
+
+
 def _until(reached: Any, process: subprocess.Popen[str]) -> None:
     """Wait until something is true while a process runs."""
     while not reached():
@@ -120,28 +125,30 @@ def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(
     shared: Place, prefect_server: PrefectServer
 ):
     """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
-    spec = shared.spec("resumed", ("epsilon: 1.0", "epsilon: 0.1"))
+    name = _unused(shared, "resumed")
+    spec = shared.spec(name, ("epsilon: 1.0", "epsilon: 0.1"))
     with shared.start("run", str(spec)) as process:
-        _until(lambda: _charges(shared, "resumed") == ["opened"], process)
+        _until(lambda: _charges(shared, name) == ["opened"], process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 130, err
     assert "its charge is spent and stays spent" in err
     assert "the same command on the same rows goes on" in err
-    assert not (shared.workspace.releases / "resumed" / "v1").exists()
-    assert (_folder(shared, "resumed") / "snapshot.duckdb").exists()
+    assert not (shared.workspace.releases / name / "v1").exists()
+    assert (_folder(shared, name) / "snapshot.duckdb").exists()
     done = shared.type_on(prefect_server, "run", str(spec))
     assert done.code == 0, done.err
-    assert "resumed v1 is published\n" in done.out
-    assert _charges(shared, "resumed") == ["published"]
-    assert not (_folder(shared, "resumed") / "snapshot.duckdb").exists()
+    assert f"{name} v1 is published\n" in done.out
+    assert _charges(shared, name) == ["published"]
+    assert not (_folder(shared, name) / "snapshot.duckdb").exists()
 
 
 def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed):
     """The second is told who holds the run; the first, stopped before its charge, leaves no rows and no server."""
-    spec = shared.spec("twice", ("epsilon: 1.0", "epsilon: 0.1"))
+    name = _unused(shared, "twice")
+    spec = shared.spec(name, ("epsilon: 1.0", "epsilon: 0.1"))
     with shared.start("run", str(spec)) as process:
-        _until(lambda: list(shared.workspace.runs.glob("twice-*/lock")), process)
+        _until(lambda: list(shared.workspace.runs.glob(f"{name}-*/lock")), process)
         second = typed("run", str(spec), at=shared.workspace)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
@@ -150,8 +157,8 @@ def test_two_runs_of_a_spec_at_once(shared: Place, typed: Typed):
     assert "one run of a spec at a time" in second.err
     assert process.returncode == 130
     assert "nothing was charged" in err
-    assert _charges(shared, "twice") == []
-    left = {path.name for path in _folder(shared, "twice").iterdir()}
+    assert _charges(shared, name) == []
+    left = {path.name for path in _folder(shared, name).iterdir()}
     assert left <= {"lock", "error.private.log"}  # a library may meet the signal inside an import of its own
 
 
