@@ -153,7 +153,7 @@ def test_nothing_costs_nothing_and_delta_zero_is_refused():
 @pytest.mark.services
 def test_importing_the_accountant_is_light():
     """Nobody who only reads a balance waits for numpy, scipy or dp_accounting."""
-    modules = ["amounts", "events", "renyi", "claim", "calculus", "calibrate"]
+    modules = ["amounts", "events", "renyi", "claim", "calculus"]
     imports = "; ".join(f"import privacy.accounting.{module}" for module in modules)
     heavy = "[name for name in ('numpy', 'scipy', 'dp_accounting', 'pydantic') if name in sys.modules]"
     script = f"import sys; {imports}; import tasks.verification.recompute.loss; print({heavy})"
