@@ -29,7 +29,7 @@ HELM := .helm/helm
 PINS := pyproject.toml deploy/constraints.txt deploy/lock.txt deploy/build.txt $(wildcard deploy/locks/*.txt)
 BENCHMARKS := $(filter-out _% spark_kills spark_cluster_kills engines measured results,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-.PHONY: help dist image docs browser gallery measured demo demo-synthetic install install-dev neural federation helm check check-python lint test test-services test-long test-spark bench bench-spark catalogues clean
+.PHONY: help dist image docs browser gallery measured demo demo-synthetic install install-dev neural federation helm check check-python lint test test-services test-long test-others test-spark bench bench-spark catalogues clean
 .DEFAULT_GOAL := help
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo "make test     install what the tests need and run them: about 6 minutes on two cores, no other program needed"
 	@echo "make test-services  tests that start processes: Prefect, PostgreSQL, Chromium, Helm, OpenSSL, Go, flock, SoftHSM"
 	@echo "make test-long   kills, games, audits, and what costs more than half a second of a core"
+	@echo "make test-others  these two in one run, as CI has them"
 	@echo "make test-spark  the tests that need Spark: fetches pyspark (450 MB) into $(SPARK); Java 17 has to be there"
 	@echo "make check    format, lint, types, import contracts, make test; CI runs these and the other tests"
 	@echo "make check-python PYTHON=python3.13   the demo and some tests with another Python, from the lock, in a fresh environment"
@@ -85,6 +86,10 @@ test: $(DEV)
 # Where root runs it, the package that brings PostgreSQL (pgserver) adds a user of its name to the machine.
 test-services: $(DEV) $(FEDERATION) $(HELM)
 	$(BIN)/python -m pytest -m "services and not spark and not long" -rR --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+# Both of these in one run, as CI has them: each worker collects once, and what waits stands beside what computes.
+test-others: $(DEV) $(FEDERATION) $(HELM)
+	$(BIN)/python -m pytest -m "(services or long) and not spark" -rR --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(DEV) $(FEDERATION)
 	$(BIN)/python -m pytest -m "long and not spark" -rR --numprocesses 3 --dist loadfile --no-loadscope-reorder

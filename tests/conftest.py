@@ -61,7 +61,7 @@ pytest_plugins = ["tests.worlds.tiers"]
 
 LONGEST = (
     *("test_fields.py", "test_deploy.py", "test_federation_keys.py", "test_readme.py", "test_federation_loopback.py"),
-    "test_deletion.py",
+    *("test_deletion.py", "test_examples.py", "test_wheel.py"),
     *("test_run.py", "test_browser.py", "test_dist.py"),
     *("test_federated_versions.py", "test_calibration.py", "test_redraw.py", "test_synthetic.py"),
     *("test_training_draws.py", "test_games_mechanisms.py", "test_fuzz.py", "test_covert_room.py", "test_attack.py"),
