@@ -228,7 +228,6 @@ def test_intervals_hold_given_that_the_key_is_published(epsilon: Fraction, delta
 
 
 @pytest.mark.long
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

@@ -87,7 +87,6 @@ def test_every_kind_is_published_as_an_ordinary_version(kept: Kept, kind: str):
 
 
 @pytest.mark.long
-@pytest.mark.long
 def test_the_record_says_who_took_part_what_it_cost_and_who_is_trusted(kept: Kept):
     """On the page in English too; an attempt that was lost is counted, and a site that missed a round is named."""
     run = kept("tables")

@@ -54,7 +54,6 @@ def test_work_that_takes_too_long_is_stopped_and_the_next_is_done():
 
 
 @pytest.mark.services
-@pytest.mark.services
 def test_work_that_fails_or_dies_says_only_that(desk: Desk):
     failed = answered(lambda: desk.ask("fail", "fail"))
     assert (failed.state, failed.value) == ("failed", None)
@@ -62,6 +61,7 @@ def test_work_that_fails_or_dies_says_only_that(desk: Desk):
     assert answered(lambda: desk.ask("after", "c")).state == "done"
 
 
+@pytest.mark.services
 def test_when_too_many_wait_the_next_is_told_so():
     desk = Desk(work, seconds=30, most_waiting=2)
     assert "busy" in [desk.ask(number, "sleep").state for number in range(6)]
@@ -69,7 +69,6 @@ def test_when_too_many_wait_the_next_is_told_so():
     assert desk.ask("closed", "d") == Answer("busy")
 
 
-@pytest.mark.services
 @pytest.mark.services
 def test_an_old_answer_is_shown_while_it_is_worked_out_again():
     """Every answer is old at once here: the first stays until the second is there."""
