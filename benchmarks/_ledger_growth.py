@@ -103,7 +103,9 @@ def _sign(writing: Transaction, collected: Collected, run_key: str) -> None:
 
 def _state(store: Store, transaction: Transaction, account: AccountState, ledger: str, folder: Path) -> None:
     """State the balances, as each publication does."""
-    balance = Balance(to_text(account.terms.to_json()), account.cap, account.spent, "open", transaction.size - 1)
+    balance = Balance(
+        to_text(account.terms.to_json()), account.cap, account.spent, "open", transaction.size - _ENTRIES
+    )
     reckoning = Reckoning(transaction.size, transaction.last, transaction.frontier, {ACCOUNT: balance})
     books = Books(store, ledger, folder=folder / "draws", signer=SIGNER, public_key=SIGNER.public_key)
     books.state(transaction, reckoning, SIGNER)

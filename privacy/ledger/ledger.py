@@ -19,7 +19,7 @@ from privacy.ledger.accounts import opening
 from privacy.ledger.accounts import version_entries as publishing
 from privacy.ledger.accounts.admission import exceeded
 from privacy.ledger.accounts.charges import OpenCharge, Security
-from privacy.ledger.accounts.fold import check_accounts
+from privacy.ledger.accounts.table_rows import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import Entry, LedgerCorrupt, is_behind

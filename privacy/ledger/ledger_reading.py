@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock
 from privacy.ledger.accounts.admission import Admission, admit, price
-from privacy.ledger.accounts.fold import check_accounts, with_failures
+from privacy.ledger.accounts.fold import with_failures
+from privacy.ledger.accounts.table_rows import check_accounts
 from privacy.ledger.books import Books
 from privacy.ledger.entries import Entry
 from privacy.ledger.replay.fold import SignedCheckpoint, check_ledger

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import JSON, BigInteger, ColumnElement, Connection, Row, and_, cast, func, select
 
-from privacy.ledger.accounts.balances import charged_failures
+from privacy.accounting.events import KeySelection, entered_failures
 from privacy.ledger.accounts.version_entries import VISIBLE
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Store
@@ -292,7 +292,17 @@ def _with_failures(connection: Connection, state: AccountState) -> AccountState:
     """Return an account with what its selections of keys may fail with, where it sets a part of δ aside for them."""
     if not state.terms.calculus.selection_delta:
         return state
-    return replace(state, failure=charged_failures(connection, state.terms.name))
+    return replace(state, failure=_charged_failures(connection, state.terms.name))
+
+
+def _charged_failures(connection: Connection, account: str) -> int:
+    """Return what the selections of keys that stand charged to an account may fail with, by the tables [10⁻¹⁸]."""
+    charges, parts = schema.charges.c, schema.parts.c
+    query = select(charges.request).join_from(schema.parts, schema.charges, charges.run_key == parts.run_key)
+    standing = query.where(parts.account == account, charges.status != "returned")
+    selecting = standing.where(charges.request.contains(f'"{KeySelection.kind}"', autoescape=True))
+    requests = connection.execute(selecting).scalars()
+    return sum(entered_failures(json.loads(request)["events"]) for request in requests)
 
 
 def published_at(connection: Connection, runs: Sequence[str]) -> dict[str, tuple[int, str]]:

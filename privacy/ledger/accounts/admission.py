@@ -30,14 +30,8 @@ from privacy.accounting.calculus import Calculus, RenyiCalculus
 from privacy.accounting.events import DiscreteGaussian, PrivacyEvent, UnsupportedEvent, ZeroConcentrated
 from privacy.accounting.renyi import budget_of, pure_loss
 from privacy.accounting.scale import largest_epsilon
-from privacy.ledger.accounts.fold import (
-    Reckoning,
-    accounts_of_people,
-    check_accounts,
-    check_source,
-    is_unused,
-    with_failures,
-)
+from privacy.ledger.accounts.fold import Reckoning, accounts_of_people, is_unused, with_failures
+from privacy.ledger.accounts.table_rows import check_accounts, check_source
 from privacy.ledger.entries import BudgetExceeded, LedgerRefusal, refusal
 from privacy.ledger.store.ledger_rows import existing_account, people_and_accounts, spent_by_release
 from privacy.ledger.terms import AccountState, AccountTerms, Charge, ChargePart, ChargeRequest

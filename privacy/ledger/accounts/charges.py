@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
-from privacy.ledger.accounts.balances import stated
-from privacy.ledger.accounts.fold import Reckoning, check_accounts, check_charge, check_draws, entries_about
+from privacy.ledger.accounts.fold import Reckoning, entries_about, stated
+from privacy.ledger.accounts.table_rows import check_accounts, check_charge, check_draws
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import DrawsGone, refusal
 from privacy.ledger.store.database import Store, Transaction

@@ -15,163 +15,37 @@ opened, returned or shown, the entries since the last signed statement of balanc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row
 
 from contracts.periods.time_blocks import TimeBlock, time_block
-from privacy.accounting.amounts import pico_to_text
+from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.events import entered_failures
-from privacy.ledger.accounts.balances import parts_in, set_aside, wrong_sums
-from privacy.ledger.accounts.table_rows import request_mark
-from privacy.ledger.entries import GENESIS, TAMPERED, Entry, LedgerCorrupt, corrupt_if_unreadable
+from privacy.ledger.entries import GENESIS, TAMPERED, Entry, LedgerCorrupt
 from privacy.ledger.journal.merkle import appended
 from privacy.ledger.store import schema
 from privacy.ledger.store.journal import checked_entry
-from privacy.ledger.store.ledger_rows import draws_of, to_text
-from privacy.ledger.terms import TERMS, AccountState, Charge
+from privacy.ledger.store.ledger_rows import to_text
+from privacy.ledger.terms import TERMS, AccountState
 
-# --- What the journal's entries say about one run, held against the tables before its charge is used again.
-
-
-_DRAW = "noise_drawn"
-_STATUS = {
-    "charge_reserved": "reserved",
-    "charge_returned": "returned",
-    "grant_opened": "opened",
-    "version_published": "published",
-}
+DRAW = "noise_drawn"
+BEFORE, AFTER = "failure_before", "failure_after"
+"""What a part of a charge says of the second sum, where the account has one [10⁻¹⁸]."""
 
 
-def entries_about(connection: Connection, subject: str, *, draws: bool = False) -> list[Entry]:
-    """Return the entries about a run (or account, or source), in order: its draws, or all others."""
-    journal = schema.journal.c
-    query = schema.journal.select().where(journal.subject == subject).order_by(journal.sequence)
-    kind = journal.kind.concat("")  # so that the index of subjects is used, not that of kinds
-    rows = connection.execute(query.where(kind == _DRAW if draws else kind != _DRAW))
-    return [checked_entry(row) for row in rows]
+@lru_cache(maxsize=4096)
+def set_aside(terms: str) -> int:
+    """Return which part of δ an account's terms, as canonical JSON, set aside for selections of keys [10⁻¹⁸]."""
+    return int(json.loads(terms).get("calculus", {}).get("selection_delta", 0))
 
 
-def returned_parts(connection: Connection, entry: Entry) -> dict[str, int]:
-    """Return what a return gives back to each account; more or less than was taken is corruption."""
-    run_key = entry.body["run_key"]
-    before = [each for each in entries_about(connection, run_key) if each.sequence < entry.sequence]
-    if not before or before[-1].kind != "charge_reserved":
-        raise _wrong(run_key, entry, "it returns a charge that is not reserved")
-    taken = parts_in(before[-1].body)
-    given = parts_in(entry.body)
-    later = {name: amount for name, amount in given.items() if name not in taken}
-    if {**taken, **later} != given or not _inherited(connection, run_key, later):
-        raise _wrong(run_key, entry, "it returns other amounts than were taken")
-    return given
-
-
-def reserved_failure(connection: Connection, run_key: str, *, before: int) -> int:
-    """Return what the selections of keys that a run last reserved before an entry may fail with [10⁻¹⁸]."""
-    about = [each for each in entries_about(connection, run_key) if each.sequence < before]
-    reserved = [each for each in about if each.kind == "charge_reserved"]
-    return entered_failures(reserved[-1].body["events"]) if reserved else 0
-
-
-def check_charge(connection: Connection, charge: Charge) -> None:
-    """Refuse a charge whose rows are not what the entries about its run say.
-
-    Raises:
-        LedgerCorrupt: names the run and the entry.
-    """
-    with corrupt_if_unreadable(f"run {charge.request.run_key}: what the journal says of its charge"):
-        _compare_charge(connection, charge)
-
-
-def _compare_charge(connection: Connection, charge: Charge) -> None:
-    run_key = charge.request.run_key
-    entries = [each for each in entries_about(connection, run_key) if each.kind in _STATUS]
-    reserved = next((each for each in reversed(entries) if each.kind == "charge_reserved"), None)
-    if reserved is None:
-        raise LedgerCorrupt(f"run {run_key} has a charge in the database, and no entry reserves it; {TAMPERED}")
-    last = entries[-1]
-    if charge.status != _STATUS[last.kind]:
-        raise _wrong(run_key, last, f"its charge is {charge.status} in the database, {_STATUS[last.kind]} in it")
-    _check_request(connection, reserved)
-    opened = next((each.body["security"] for each in reversed(entries) if each.kind == "grant_opened"), None)
-    if charge.security != opened and last.kind != "charge_returned":
-        raise _wrong(run_key, last, f"its noise is {charge.security} in the database, {opened} in the journal")
-    _check_parts(connection, charge, reserved)
-
-
-def check_draws(connection: Connection, run_key: str) -> None:
-    """Refuse draws in the table that are not those of the run's entries: what is missing would be drawn again."""
-    with corrupt_if_unreadable(f"run {run_key}: what the journal says of its draws"):
-        _compare_draws(connection, run_key)
-
-
-def _compare_draws(connection: Connection, run_key: str) -> None:
-    rows = [(row.number, row.key, row.sha256, json.loads(row.event)) for row in draws_of(connection, run_key)]
-    entries = entries_about(connection, run_key, draws=True)
-    told = [_summary(entry.body) for entry in entries]
-    for place, entry in enumerate(entries):
-        if rows[place : place + 1] != [told[place]]:
-            raise _wrong(run_key, entry, "the draw is missing in the database, or is another one")
-    if len(rows) > len(told):
-        raise LedgerCorrupt(f"run {run_key}: draw {rows[len(told)][0]} is in no entry of the journal; {TAMPERED}")
-
-
-def check_source(connection: Connection, source: str, population: str, days: TimeBlock) -> None:
-    """Refuse a source whose row says other people or days than the entry that bound it."""
-    entry = next((each for each in entries_about(connection, source) if each.kind == "source_bound"), None)
-    if entry is None:
-        raise LedgerCorrupt(f"a source that is bound in the database is bound by no journal entry; {TAMPERED}")
-    if (entry.body["population"], time_block(entry.body["block"])) != (population, days):
-        bound = f"{entry.body['population']}, block {entry.body['block']}"
-        raise LedgerCorrupt(
-            f"journal entry {entry.sequence} binds the source to {bound}, and the database to other people or days; "
-            f"{TAMPERED}"
-        )
-
-
-def _check_request(connection: Connection, reserved: Entry) -> None:
-    """Hold the request in the row, as it is written there, against the entry that reserved it."""
-    run_key, body = reserved.body["run_key"], reserved.body
-    row = connection.execute(schema.charges.select().where(schema.charges.c.run_key == run_key)).one()
-    request = json.loads(row.request)
-    days = time_block(body["block"])
-    told = (body["release"], body["spec_digest"], body["population"], days.begins, days.ends)
-    same = told == (row.release, row.spec_digest, row.population, row.begins, row.ends)
-    if not (same and request_mark(request) == request_mark(body)):
-        raise _wrong(run_key, reserved, "the database has another request")
-
-
-def _check_parts(connection: Connection, charge: Charge, reserved: Entry) -> None:
-    """Hold what the charge takes against its entry, and against those of accounts that were opened afterwards."""
-    run_key, planned = charge.request.run_key, parts_in(reserved.body)
-    taken = {part.account: part.amount for part in charge.parts}
-    for name in sorted({*taken, *planned}):
-        amount, told = taken.get(name, 0), planned.get(name, 0)
-        later = name not in planned and _inherited(connection, run_key, {name: amount})
-        if amount != told and not later:
-            why = f"its charge takes {amount} from account {name} in the database, and {told} in it"
-            raise _wrong(run_key, reserved, why)
-
-
-def _inherited(connection: Connection, run_key: str, amounts: Mapping[str, int]) -> bool:
-    """Say whether accounts that were opened after a charge took over these amounts of it."""
-    for account, amount in amounts.items():
-        entries = entries_about(connection, account)
-        told = [part for each in entries if each.kind == "charges_inherited" for part in each.body["parts"]]
-        if {"run_key": run_key, "amount": amount} not in told:
-            return False
-    return True
-
-
-def _summary(body: Mapping[str, Any]) -> tuple[int, str, str, Any]:
-    return body["number"], body["key"], body["sha256"], body["event"]
-
-
-def _wrong(run_key: str, entry: Entry, why: str) -> LedgerCorrupt:
-    return LedgerCorrupt(f"run {run_key}, journal entry {entry.sequence} ({entry.kind}): {why}; {TAMPERED}")
+def stated(before: int, failure: int, *, aside: int) -> dict[str, int]:
+    """Return what a part of a charge says of the second sum; nothing where its account sets nothing aside."""
+    return {BEFORE: before, AFTER: before + failure} if aside else {}
 
 
 @dataclass(frozen=True)
@@ -223,7 +97,102 @@ class Reckoning:
         return sum(parts.get(account, 0) for parts in self.waiting.values())
 
 
-# --- adding up ----------------------------------------------------------------------------------------------------
+class Wrong(NamedTuple):
+    """What an entry says otherwise than those before it: of which account, in which field, and what it could say."""
+
+    account: str
+    field: str
+    found: object
+    allowed: object
+
+
+class Accounts:
+    """The accounts as far as the entries are read, one step an entry: for the next charge, and for a whole check.
+
+    Args:
+        since: where to begin; it stays as it is.
+        failure_before: what the selections of a run that was reserved before `since` may fail with [10⁻¹⁸].
+    """
+
+    def __init__(self, since: Reckoning, failure_before: Callable[[str], int] = lambda run_key: 0) -> None:
+        self.balances = dict(since.balances)
+        self.waiting = dict(since.waiting)
+        self._failures: dict[str, int] = {}
+        self._failure_before = failure_before
+
+    def entry(self, entry: Entry) -> Iterator[Wrong]:
+        """Take one entry in, whatever it says; yield what the ledger would not have written of its amounts."""
+        body = entry.body
+        match entry.kind:
+            case "account_opened":
+                yield from self._opened(entry)
+            case "charges_inherited":
+                name = body["account"]
+                for part in body["parts"]:
+                    run_key, amount = part["run_key"], part["amount"]
+                    yield from self._move(entry, name, amount, self._failure_of(run_key))
+                    if run_key in self.waiting:
+                        self.waiting[run_key] = {**self.waiting[run_key], name: amount}
+            case "account_closed":
+                self.balances[body["name"]] = replace(
+                    self._balance(body["name"]), status="closed", entry=entry.sequence
+                )
+            case "charge_reserved":
+                self._failures[body["run_key"]] = failure = entered_failures(body["events"])
+                for part in body["parts"]:
+                    yield from self._sums(part, failure)
+                    yield from self._move(entry, part["account"], part["amount"], failure)
+                self.waiting[body["run_key"]] = parts_in(body)
+            case "charge_returned":
+                taken, given = self.waiting.pop(body["run_key"], None), parts_in(body)
+                if taken is None:
+                    yield Wrong(", ".join(given), "status", "a charge that is not reserved", "reserved, never opened")
+                elif taken != given:
+                    yield Wrong(", ".join({**taken, **given}), "amounts", given, f"{taken}, as they were taken")
+                for name, amount in given.items():
+                    yield from self._move(entry, name, -amount, -self._failure_of(body["run_key"]))
+            case "grant_opened":
+                self.waiting.pop(body["run_key"], None)
+
+    def _balance(self, name: str) -> Balance:
+        return self.balances.get(name) or Balance("{}", 0, 0, "never opened", 0)
+
+    def _failure_of(self, run_key: str) -> int:
+        known = self._failures.get(run_key)
+        return self._failure_before(run_key) if known is None else known
+
+    def _opened(self, entry: Entry) -> Iterator[Wrong]:
+        body = entry.body
+        if spent := self._balance(body["name"]).spent:
+            yield Wrong(body["name"], "spent", f"{spent}, and it is opened again", "nothing")
+        terms = to_text({name: body[name] for name in TERMS})
+        self.balances[body["name"]] = Balance(terms, body["cap"], 0, "open", entry.sequence)
+
+    def _sums(self, part: Mapping[str, Any], failure: int) -> Iterator[Wrong]:
+        """Hold what a part of a charge says of the sums before and after it against them."""
+        name, balance = part["account"], self._balance(part["account"])
+        told, sums = (part["before"], part["after"]), (balance.spent, balance.spent + part["amount"])
+        if told != sums:
+            yield Wrong(name, "before and after", told, f"{sums}, what was spent, and the amount more")
+        failures = {key: part[key] for key in (BEFORE, AFTER) if key in part}
+        expected = stated(balance.failure, failure, aside=set_aside(balance.terms))
+        if failures != expected:
+            yield Wrong(name, "failures", failures or "none", expected or "none: its account sets nothing aside")
+        unopened = sum(taken.get(name, 0) for taken in self.waiting.values())
+        if part["returnable"] != unopened:
+            yield Wrong(name, "returnable", part["returnable"], f"{unopened}, reserved by others")
+
+    def _move(self, entry: Entry, name: str, amount: int, failure: int) -> Iterator[Wrong]:
+        """Add an amount and a failure to an account's sums, which stay within its cap and what it sets aside."""
+        before = self._balance(name)
+        after = replace(before, spent=before.spent + amount, entry=entry.sequence, failure=before.failure + failure)
+        self.balances[name] = after
+        if not 0 <= after.spent <= after.cap:
+            found = f"{after.spent} of {after.cap} spent after entry {entry.sequence}"
+            yield Wrong(name, "cap", found, "0 to the cap")
+        if not 0 <= after.failure <= set_aside(after.terms):
+            allowed = f"{atto_to_text(set_aside(after.terms))}, which is set aside for them"
+            yield Wrong(name, "failures", f"failures of {atto_to_text(after.failure)}", allowed)
 
 
 def reckon(connection: Connection, since: Reckoning) -> Reckoning:
@@ -232,11 +201,11 @@ def reckon(connection: Connection, since: Reckoning) -> Reckoning:
     Raises:
         LedgerCorrupt: they do not follow it, contradict themselves, or are not those of the journal's head.
     """
-    waiting = dict(since.waiting)  # a copy for all entries: one for each would cost as much as there are charges
-    reached = replace(since, waiting=waiting)
+    accounts = Accounts(since, lambda run_key: _reserved_failure(connection, run_key, before=since.size))
+    reached = since
     for row in _rows_since(connection, since):
         try:
-            reached = _after(connection, reached, row, waiting)
+            reached = _after(reached, row, accounts)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise LedgerCorrupt(f"journal entry {row.sequence} cannot be read; {TAMPERED}") from error
     head = connection.execute(schema.head.select()).first()
@@ -251,10 +220,8 @@ def reckon(connection: Connection, since: Reckoning) -> Reckoning:
     return reached
 
 
-def _after(
-    connection: Connection, reached: Reckoning, row: Row[Any], waiting: dict[str, Mapping[str, int]]
-) -> Reckoning:
-    """Return what is reached with one more entry; `waiting`, which it has too, is changed in its place."""
+def _after(reached: Reckoning, row: Row[Any], accounts: Accounts) -> Reckoning:
+    """Return what is reached with one more entry; `accounts`, whose sums it has, is changed in its place."""
     entry = checked_entry(row)
     if (entry.sequence, entry.previous) != (reached.size, reached.head):
         raise _corrupt_entry(
@@ -263,9 +230,17 @@ def _after(
     frontier, subtrees = appended(reached.frontier, reached.size, row.hash)
     if row.subtrees != " ".join(subtrees):
         raise _corrupt_entry(entry, "its Merkle subtrees are not those of the entries")
-    balances = _with(connection, reached.balances, entry)
-    _wait(waiting, entry)
-    return Reckoning(reached.size + 1, row.hash, frontier, balances, waiting)
+    for wrong in accounts.entry(entry):
+        why = f"account {wrong.account}: {wrong.field}: {wrong.found}, and not {wrong.allowed}"
+        raise _corrupt_entry(entry, why)
+    return Reckoning(reached.size + 1, row.hash, frontier, accounts.balances, accounts.waiting)
+
+
+def _reserved_failure(connection: Connection, run_key: str, *, before: int) -> int:
+    """Return what the selections of keys that a run last reserved before an entry may fail with [10⁻¹⁸]."""
+    about = [each for each in entries_about(connection, run_key) if each.sequence < before]
+    reserved = [each for each in about if each.kind == "charge_reserved"]
+    return entered_failures(reserved[-1].body["events"]) if reserved else 0
 
 
 def _rows_since(connection: Connection, since: Reckoning) -> Iterator[Row[Any]]:
@@ -284,131 +259,22 @@ def _rows_since(connection: Connection, since: Reckoning) -> Iterator[Row[Any]]:
     yield from rows
 
 
-def _with(connection: Connection, balances: Mapping[str, Balance], entry: Entry) -> Mapping[str, Balance]:
-    body = entry.body
-    match entry.kind:
-        case "account_opened":
-            if body["name"] in balances and balances[body["name"]].spent:
-                raise _corrupt_entry(entry, f"account {body['name']} is opened again with something spent")
-            terms = to_text({name: body[name] for name in TERMS})
-            return {**balances, body["name"]: Balance(terms, body["cap"], 0, "open", entry.sequence)}
-        case "charges_inherited":
-            taken = {body["account"]: sum(part["amount"] for part in body["parts"])}
-            runs = [part["run_key"] for part in body["parts"]] if _aside(balances, body["account"]) else []
-            inherited = sum(reserved_failure(connection, run_key, before=entry.sequence) for run_key in runs)
-            return _moved(balances, entry, taken, inherited)
-        case "account_closed":
-            closed = replace(balances[body["name"]], status="closed", entry=entry.sequence)
-            return {**balances, body["name"]: closed}
-        case "charge_reserved":
-            failure = entered_failures(body["events"])
-            for part in body["parts"]:
-                _check_before(balances, entry, part, failure)
-            return _moved(balances, entry, parts_in(body), failure)
-        case "charge_returned":
-            parts = returned_parts(connection, entry)
-            given = reserved_failure(connection, body["run_key"], before=entry.sequence)
-            return _moved(balances, entry, {name: -amount for name, amount in parts.items()}, -given)
-    return balances
-
-
-def _wait(waiting: dict[str, Mapping[str, int]], entry: Entry) -> None:
-    """Note which charges wait for their grant after one entry, and what they take."""
-    body = entry.body
-    match entry.kind:
-        case "charge_reserved":
-            waiting[body["run_key"]] = parts_in(body)
-        case "charges_inherited":
-            for part in body["parts"]:
-                if part["run_key"] in waiting:
-                    waiting[part["run_key"]] = {**waiting[part["run_key"]], body["account"]: part["amount"]}
-        case "charge_returned" | "grant_opened":
-            waiting.pop(body["run_key"], None)
-
-
-def _check_before(balances: Mapping[str, Balance], entry: Entry, part: Mapping[str, Any], failure: int) -> None:
-    spent = balances[part["account"]].spent if part["account"] in balances else None
-    if (part["before"], part["after"]) != (spent, part["before"] + part["amount"]):
-        raise _corrupt_entry(entry, f"account {part['account']} had spent {spent} before it, not {part['before']}")
-    before, aside = balances[part["account"]].failure, _aside(balances, part["account"])
-    for found, allowed in wrong_sums(part, before=before, failure=failure, aside=aside):
-        raise _corrupt_entry(entry, f"account {part['account']}: {found}, and not {allowed}")
-
-
-def _aside(balances: Mapping[str, Balance], account: str) -> int:
-    """Return which part of δ an account sets aside for selections of keys [10⁻¹⁸]."""
-    return set_aside(json.loads(balances[account].terms)) if account in balances else 0
-
-
-def _moved(
-    balances: Mapping[str, Balance], entry: Entry, amounts: Mapping[str, int], failure: int
-) -> Mapping[str, Balance]:
-    """Return the balances with amounts and failures added; what was never opened, or passes a cap, is corruption."""
-    changed = dict(balances)
-    for name, amount in amounts.items():
-        if name not in balances:
-            raise _corrupt_entry(entry, f"account {name} was never opened")
-        spent = balances[name].spent + amount
-        if not 0 <= spent <= balances[name].cap:
-            raise _corrupt_entry(entry, f"account {name} would have spent {spent} of {balances[name].cap} after it")
-        failed = balances[name].failure + failure
-        if failure and not 0 <= failed <= _aside(balances, name):
-            raise _corrupt_entry(
-                entry, f"account {name} would have failures of {failed} of {_aside(balances, name)} after it"
-            )
-        changed[name] = replace(balances[name], spent=spent, entry=entry.sequence, failure=failed)
-    return changed
-
-
 def _corrupt_entry(entry: Entry, why: str) -> LedgerCorrupt:
     return LedgerCorrupt(f"journal entry {entry.sequence} ({entry.kind}): {why}; {TAMPERED}")
 
 
-# --- comparing ----------------------------------------------------------------------------------------------------
+def entries_about(connection: Connection, subject: str, *, draws: bool = False) -> list[Entry]:
+    """Return the entries about a run (or account, or source), in order: its draws, or all others."""
+    journal = schema.journal.c
+    query = schema.journal.select().where(journal.subject == subject).order_by(journal.sequence)
+    kind = journal.kind.concat("")  # so that the index of subjects is used, not that of kinds
+    rows = connection.execute(query.where(kind == DRAW if draws else kind != DRAW))
+    return [checked_entry(row) for row in rows]
 
 
-def check_accounts(states: Iterable[AccountState], expected: Iterable[str], balances: Mapping[str, Balance]) -> None:
-    """Refuse rows of accounts that are not what the entries say: one changed, one more, or one missing.
-
-    Args:
-        states: the accounts that were found in the tables.
-        expected: names of those that should have been found.
-        balances: all accounts as the entries add up, by name.
-    Raises:
-        LedgerCorrupt: names the account, what the table says, what the journal says, and the entry that last said it.
-    """
-    found: dict[str, AccountState] = {}
-    for each in states:
-        if found.setdefault(each.terms.name, each) is not each:
-            raise LedgerCorrupt(f"account {each.terms.name} is in the database twice, under two names; {TAMPERED}")
-    for name in sorted({*found, *expected}):
-        balance = balances.get(name)
-        if balance is None:
-            raise LedgerCorrupt(
-                f"account {name} is in the database, and no entry of the journal opens it; {TAMPERED}"
-            )
-        if name not in found or name not in expected:
-            raise LedgerCorrupt(
-                f"account {name}: its row is gone from the database, or is about other people or days than those of "
-                f"journal entry {balance.entry}; {TAMPERED}"
-            )
-        row = found[name]
-        for what, said, holds in (
-            ("spent", row.spent, balance.spent),
-            ("cap", row.cap, balance.cap),
-            ("status", row.status, balance.status),
-            ("terms", to_text(row.terms.to_json()), balance.terms),
-        ):
-            if said != holds:
-                raise LedgerCorrupt(
-                    f"account {name}: {what} is {_shown(said)} in the database and {_shown(holds)} in the journal, "
-                    f"whose entry {balance.entry} was the last to change it; {TAMPERED}"
-                )
-
-
-def _shown(value: int | str) -> str:
-    """Return an amount as decimal text, and a text as it is."""
-    return value if isinstance(value, str) else pico_to_text(value)
+def parts_in(body: Mapping[str, Any]) -> dict[str, int]:
+    """Return what an entry takes from each account, or gives back."""
+    return {part["account"]: part["amount"] for part in body["parts"]}
 
 
 def with_failures(states: Iterable[AccountState], balances: Mapping[str, Balance]) -> list[AccountState]:

@@ -23,7 +23,8 @@ from privacy.accounting.amounts import atto_to_text, pico_to_text
 from privacy.accounting.calculus import RenyiCalculus
 from privacy.accounting.events import UnsupportedEvent
 from privacy.ledger.accounts.admission import cost_of
-from privacy.ledger.accounts.fold import Reckoning, check_accounts, is_unused
+from privacy.ledger.accounts.fold import Reckoning, is_unused
+from privacy.ledger.accounts.table_rows import check_accounts
 from privacy.ledger.entries import TAMPERED, LedgerCorrupt, refusal
 from privacy.ledger.store import schema
 from privacy.ledger.store.database import Transaction

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from contracts.reading.scalars import is_not_plain
-from privacy.ledger.accounts.balances import parts_in
-from privacy.ledger.accounts.fold import check_charge
+from privacy.ledger.accounts.fold import parts_in
+from privacy.ledger.accounts.table_rows import check_charge
 from privacy.ledger.entries import RUN_KINDS, Entry, LedgerRefusal, refusal, to_the_hour
 from privacy.ledger.journal.key_changes import KeyChange, SignedChange, read_change
 from privacy.ledger.journal.signing import Signer

@@ -1,7 +1,7 @@
 """Could the ledger have written these entries? The rules that an entry obeys where it stands.
 
 An operator who can write into the database can append a well-chained entry with fitting tables. So each is held
-against those before it:
+against those before it, its sums and what it may give back by `accounts.fold.Accounts`, the rest here:
     account_opened      a new name, or that of an open account of these people and days on which nothing was ever
                         reserved; for people and days without an account of those very days; the cap is what its
                         epsilon and delta admit; unit and relation are those of its people's other accounts
@@ -40,7 +40,7 @@ from contracts.periods.time_blocks import LIFETIME, TimeBlock, division_of, gap,
 from privacy.accounting.calculus import Calculus, calculus_from_json
 from privacy.accounting.events import PrivacyEvent, event_from_json, event_kind
 from privacy.accounting.renyi import Budget, budget_of, limit, share
-from privacy.ledger.accounts.balances import parts_in
+from privacy.ledger.accounts.fold import parts_in
 from privacy.ledger.entries import Entry
 from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
@@ -55,7 +55,6 @@ class EnteredAccount:
     terms: AccountTerms
     days: TimeBlock
     calculus: str
-    spent: int
     told: int
     past: dict[str, int | None]
     closed: bool = False
@@ -115,7 +114,7 @@ def cost_of_events(calculus: str, events: str) -> int | None:
         return None
 
 
-_FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
+FORGED: Final = "the ledger never writes this: somebody else did; find out who, and trust no balance after it"
 _RELEASE: Final = ("account", "release", "spec_digest", "contract_digest")
 
 
@@ -135,7 +134,6 @@ class Lifecycle:
         self._changes = 0
         self._signs: str | None = None
         self._heir = ""
-        self._waiting: set[str] = set()
 
     def entry(self, entry: Entry, subject: str) -> list[Finding]:
         """Take one entry in; return what the ledger would not have written."""
@@ -144,7 +142,7 @@ class Lifecycle:
         rules.append((subject == _subject(entry), "subject", subject, _subject(entry)))
         rules += self._succeeds(entry)
         return [
-            Finding(where, f"{entry.kind}, {name}", str(found)[:200], str(allowed)[:200], _FORGED)
+            Finding(where, f"{entry.kind}, {name}", str(found)[:200], str(allowed)[:200], FORGED)
             for holds, name, found, allowed in rules
             if not holds
         ]
@@ -152,7 +150,7 @@ class Lifecycle:
     def end(self) -> list[Finding]:
         """Return what is missing after the last entry."""
         found = f"none of account {self._heir}"
-        return [Finding("the journal", "charges_inherited", found, "one", _FORGED)] if self._heir else []
+        return [Finding("the journal", "charges_inherited", found, "one", FORGED)] if self._heir else []
 
     def _succeeds(self, entry: Entry) -> Iterator[EntryRule]:
         """An opening with a past is followed by the entry that tells it, and nothing else is."""
@@ -186,7 +184,7 @@ class Lifecycle:
             if run.status != "returned" and run.people[0] == terms.population and run.people[1].overlaps(terms.days)
         }
         yield bool(spent) == bool(past), "spent", spent, f"what {len(past)} charges before it took"
-        opened = EnteredAccount(terms, terms.days, calculus, 0, spent, past)
+        opened = EnteredAccount(terms, terms.days, calculus, spent, past)
         self._accounts[terms.name] = opened
         self._by_people.setdefault(terms.population, []).append(opened)
 
@@ -210,7 +208,6 @@ class Lifecycle:
             cost = account.past.get(run_key)
             yield is_near(amount, cost), "amount", f"{amount} for {run_key}", f"{cost}, what its events cost"
             self._runs[run_key].parts[account.terms.name] = amount
-        account.spent += sum(amounts.values())
 
     def _closed(self, entry: Entry) -> Iterator[EntryRule]:
         account = self._accounts[entry.body["name"]]
@@ -238,14 +235,12 @@ class Lifecycle:
         theirs = sorted(each.terms.name for each in self._of(*people))
         yield sorted(parts) == theirs, "accounts", sorted(parts), f"{theirs}, all these people have"
         yield bool(planned), "events", "none", "at least one"
-        yield from self._befores(body["parts"], besides=body["run_key"])
         yield from self._covered(body, people)
         for name, amount in parts.items():
             account = self._accounts[name]
             cost = cost_of_events(account.calculus, events)
             yield is_near(amount, cost), "amount", f"{amount} from {name}", f"{cost}, what its events cost"
             yield not account.closed, "account", f"{name}, which is closed", "open accounts"
-            account.spent += amount
         run = EnteredRun(
             "reserved", release, people, events, dict(parts), Counter(planned), name=intern(body["release"])
         )
@@ -253,7 +248,6 @@ class Lifecycle:
         if run.budget is not None:
             del run.planned[to_text(run.budget.to_json())]  # no draw is one
         self._runs[body["run_key"]] = run
-        self._waiting.add(body["run_key"])
 
     def _covered(self, body: Mapping[str, Any], people: tuple[str, TimeBlock]) -> Iterator[EntryRule]:
         """All days have an account, a lifetime has one, and all are for this unit and relation."""
@@ -271,28 +265,15 @@ class Lifecycle:
             terms = (each.terms.unit, each.terms.adjacency)
             yield asked == terms, "unit and relation", asked, f"{terms}, of {each.terms.name}"
 
-    def _befores(self, parts: list[dict[str, Any]], *, besides: str) -> Iterator[EntryRule]:
-        waiting = [self._runs[run_key].parts for run_key in self._waiting - {besides}]
-        for part in parts:
-            spent = self._accounts[part["account"]].spent
-            told = (part["before"], part["after"])
-            yield told == (spent, spent + part["amount"]), "before and after", told, f"{spent}, and the amount more"
-            unopened = sum(taken.get(part["account"], 0) for taken in waiting)
-            yield part["returnable"] == unopened, "returnable", part["returnable"], f"{unopened}, reserved by others"
-
-    def _returned(self, entry: Entry) -> Iterator[EntryRule]:
-        run = self._runs[entry.body["run_key"]]
-        yield run.status == "reserved", "status", run.status, "reserved, never opened"
-        run.status = "returned"
-        self._waiting.discard(entry.body["run_key"])
-        for name, amount in run.parts.items():
-            self._accounts[name].spent -= amount
+    def _returned(self, entry: Entry) -> tuple[EntryRule, ...]:
+        """Take a return in: what it gives back is held against what waits by `Accounts`."""
+        self._runs[entry.body["run_key"]].status = "returned"
+        return ()
 
     def _granted(self, entry: Entry) -> Iterator[EntryRule]:
         run = self._runs[entry.body["run_key"]]
         yield run.status == "reserved", "status", run.status, "reserved"
         run.status, run.security = "opened", entry.body["security"]
-        self._waiting.discard(entry.body["run_key"])
 
     def _drawn(self, entry: Entry) -> Iterator[EntryRule]:
         body = entry.body

@@ -21,16 +21,15 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, select
 
 from contracts.errors import Finding, SudareError
-from privacy.ledger.accounts.balances import Balances
-from privacy.ledger.accounts.fold import Reckoning
-from privacy.ledger.accounts.table_rows import Particulars
+from privacy.ledger.accounts.fold import Accounts, Reckoning
+from privacy.ledger.accounts.table_rows import Rows
 from privacy.ledger.books import read_balances, stated
 from privacy.ledger.entries import GENESIS, Entry
 from privacy.ledger.entry_bodies import BODY_KEYS, wrong_keys
 from privacy.ledger.journal.merkle import appended, root
 from privacy.ledger.journal.notes import TreeHead, read_checkpoint, signed_head
 from privacy.ledger.journal.signing import key_id
-from privacy.ledger.replay.entry_rules import Lifecycle
+from privacy.ledger.replay.entry_rules import FORGED, Lifecycle
 from privacy.ledger.replay.guards import Dates, Versions, missing_guards
 from privacy.ledger.store import schema
 from privacy.ledger.store.journal import read_entry
@@ -74,38 +73,41 @@ def check_ledger(
     statements, wrong = _statements(connection, first, public_key)
     findings += wrong
     reading = _EntryReader(awaited)
-    balances = Balances()
-    particulars = Particulars()
+    accounts, rows = Accounts(Reckoning()), Rows()
     lifecycle, dates, versions = Lifecycle(), Dates(), Versions(connection)
     for row in _rows(connection):
         try:
             entry = read_entry(row)
             reading.entry(entry, row)
-            balances.entry(entry)
-            particulars.entry(entry)
+            findings += [_wrong(entry, *wrong) for wrong in accounts.entry(entry)]
+            rows.entry(entry)
             findings += lifecycle.entry(entry, row.subject)
             dates.entry(entry)
             versions.entry(entry)
             for statement in statements.pop(entry.sequence + 1, ()):
-                findings += _stated_wrongly(statement, entry, balances)
+                findings += _stated_wrongly(statement, entry, accounts)
         except _UNREADABLE as error:
             found = f"what cannot be read ({type(error).__name__})"
             findings.append(Finding(f"journal entry {row.sequence}", "body", found, "what an entry says", _ANOTHER))
     findings += [*lifecycle.end(), *dates.findings, *versions.end(), *reading.end(connection)]
     findings += [_beyond(statement) for left in statements.values() for statement in left]
-    return [*findings, *_compared(connection, balances, particulars), *missing_guards(connection)]
+    return [*findings, *_compared(connection, rows, accounts), *missing_guards(connection)]
 
 
-def _compared(connection: Connection, *folded: Balances | Particulars) -> Iterator[Finding]:
-    """Yield what the tables say otherwise than the entries, or that they cannot be read."""
-    for part in folded:
-        try:
-            yield from part.compare(connection)
-        except _UNREADABLE as error:
-            found = f"a row that cannot be read ({type(error).__name__})"
-            yield Finding(
-                "the ledger's tables", type(part).__name__.lower(), found, "what the ledger wrote", _ANOTHER
-            )
+def _wrong(entry: Entry, account: str, field: str, found: object, allowed: object) -> Finding:
+    told = str(found)[:200]
+    return Finding(
+        f"journal entry {entry.sequence}", f"{entry.kind}, {field}", f"{account}: {told}", str(allowed), FORGED
+    )
+
+
+def _compared(connection: Connection, rows: Rows, accounts: Accounts) -> list[Finding]:
+    """Return what the tables say otherwise than the entries, or that they cannot be read."""
+    try:
+        return rows.compare(connection, accounts.balances)
+    except _UNREADABLE as error:
+        found = f"a row that cannot be read ({type(error).__name__})"
+        return [Finding("the ledger's tables", "rows", found, "what the ledger wrote", _ANOTHER)]
 
 
 def _rows(connection: Connection) -> Iterator[Row[Any]]:
@@ -161,15 +163,12 @@ def _statements(
     return told, findings
 
 
-def _stated_wrongly(statement: Reckoning, entry: Entry, balances: Balances) -> Iterator[Finding]:
+def _stated_wrongly(statement: Reckoning, entry: Entry, accounts: Accounts) -> Iterator[Finding]:
     """Yield what a statement says otherwise than the entries that it is about."""
     where = f"balances stated at {statement.size} entries"
     if statement.head != entry.hash:
         yield Finding(where, "head", statement.head, f"{entry.hash}, the last of these entries", _ANOTHER)
-    told = {name: (each.cap, each.spent, each.status) for name, each in statement.balances.items()}
-    failures = {name: each.failure for name, each in statement.balances.items() if each.failure}
-    same = told == balances.accounts and failures == balances.failures
-    if not same or statement.waiting != balances.waiting:
+    if (statement.balances, statement.waiting) != (accounts.balances, accounts.waiting):
         yield Finding(where, "balances", "other balances", "what the entries add up to", _ANOTHER)
 
 

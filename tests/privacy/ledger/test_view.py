@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from privacy.accounting.amounts import PICO
-from privacy.ledger.accounts.balances import parts_in
+from privacy.ledger.accounts.fold import parts_in
 from privacy.ledger.entries import KINDS, Entry, LedgerUnavailable
 from privacy.ledger.journal.merkle import root_from_proof
 from privacy.ledger.journal.signing import Signer
