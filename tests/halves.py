@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 TESTS = Path(__file__).parent
-FIRST = ("privacy", "contracts")
+FIRST = ("privacy", "contracts", "extensions")
 
 
 def halves() -> tuple[list[str], list[str]]:
