@@ -148,20 +148,23 @@ def _first_active(page: str) -> int | None:
     for style in _STYLE.finditer(page):
         if (loaded := _LOADED.search(style[0])) is not None:
             return style.start() + loaded.start()
+    parts = _TAG.split(page)  # texts, and between them element and attributes of each tag: many are alike
+    tags = {
+        (element or "", attributes or "") for element, attributes in set(zip(parts[1::3], parts[2::3], strict=True))
+    }
+    wrong = {tag for tag in tags if not _is_passive(*tag)}
+    if not wrong and not any("<" in text for text in parts[::3]):
+        return None
     at = page.find("<")
-    while at != -1:
-        tag = _TAG.match(page, at)
-        if tag is None:
-            return at
-        element, attributes = tag.groups(default="")
-        if element and (not _PASSIVE.fullmatch(element) or not _is_passive(attributes)):
-            return at
+    while (tag := _TAG.match(page, at)) is not None and tag.groups(default="") not in wrong:
         at = page.find("<", tag.end())
-    return None
+    return at
 
 
-def _is_passive(attributes: str) -> bool:
-    """Say whether no attribute of a tag runs, redirects or loads anything."""
+def _is_passive(element: str, attributes: str) -> bool:
+    """Say whether an element is a passive one, and no attribute of it runs, redirects or loads anything."""
+    if element and not _PASSIVE.fullmatch(element):
+        return False
     for name, value in _ATTRIBUTE.findall(attributes):
         address = "".join(html.unescape(value).split())
         allowed = _ADDRESSES.get(name.lower())
