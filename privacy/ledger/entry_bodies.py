@@ -47,6 +47,23 @@ _SECOND_SUM: Final = {"charge_reserved": frozenset({"failure_before", "failure_a
 """Keys of those objects that are there together or not at all: an account that sets some δ aside has a second sum."""
 
 
+_SUBJECTS: Final[Mapping[str, str]] = {
+    "account_opened": "name",
+    "account_closed": "name",
+    "charges_inherited": "account",
+    "source_bound": "source",
+    "gate_failed": "account",
+    "engine_failed": "account",
+}
+
+
+def subject_of(entry: Entry) -> str:
+    """Return under which name an entry is found again."""
+    if entry.kind in ("ledger_created", "key_changed", "clock_corrected"):
+        return ""
+    return str(entry.body[_SUBJECTS.get(entry.kind, "run_key")])
+
+
 def wrong_keys(kind: str, body: Any) -> Iterator[tuple[str, str]]:
     """Yield the name of each key that an entry lacks or should not have, and which of the two it is.
 
@@ -66,6 +83,11 @@ def wrong_keys(kind: str, body: Any) -> Iterator[tuple[str, str]]:
         second = _SECOND_SUM.get(kind, frozenset[str]())
         both = keys | second if isinstance(part, dict) and second & part.keys() else keys
         yield from _compared(f"{name}[{place}].", part, both)
+    for key in keys & {"account", "run_key"}:  # a part is found by it: of two, each reader would take another
+        told = [part.get(key) for part in parts or () if isinstance(part, dict)] if isinstance(parts, list) else []
+        yield from (
+            (f"{name}[{place}].{key}", "there twice") for place, each in enumerate(told) if each in told[:place]
+        )
 
 
 def _compared(at: str, value: Any, keys: frozenset[str]) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from contracts.errors import Finding
 from privacy.accounting.calculus import Calculus
 from privacy.ledger.accounts.admission import Admission, price, same_release
-from privacy.ledger.accounts.fold import Reckoning, entries_about, stated
+from privacy.ledger.accounts.fold import Reckoning, entries_about, second_sum
 from privacy.ledger.accounts.table_rows import check_accounts, check_charge, check_draws
 from privacy.ledger.draw_files import DrawFiles
 from privacy.ledger.entries import DrawsGone, refusal
@@ -88,7 +88,7 @@ def take(
         after = state.spent + part.amount
         spend(connection, part.account, spent=after, cap=state.cap)
         could = {"returnable": unopened[part.account]}
-        second = stated(state.failure, request.failure, aside=state.terms.calculus.selection_delta)
+        second = second_sum(state.failure, request.failure, aside=state.terms.calculus.selection_delta)
         taken.append({**vars(part), "before": state.spent, "after": after, **could, **second})
     population, block = priced.people
     body = {**request.public_json(), "population": population, "block": block.text, "parts": taken}

@@ -4,17 +4,18 @@ The ledger decides by its tables, and the owner of the database can change them.
 opened, returned or shown, the entries since the last signed statement of balances (`books`) are added to it:
 
 1. the entry at which the statement was made has the hash that it names (without a statement: the journal's beginning)
-2. each entry since hashes to its hash, names the one before, and obeys the arithmetic: a charge begins with what was
-   spent, a return gives what was reserved, no cap is passed
+2. each entry since hashes to its hash, names the one before, is kept under its own subject, and obeys the arithmetic
+   (`Accounts`): a charge begins with what was spent and with what others may still return, a return gives what was
+   reserved, no cap is passed, and every account was opened
 3. the journal's head is that of the last entry
-4. the rows of the accounts say what the entries say (`check_accounts`), a run's charge, parts and draws what the
-   run's entries say
 
+Then the tables are held against it (`table_rows`). A whole check takes the same steps, and goes on after a finding.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -26,13 +27,13 @@ from contracts.periods.time_blocks import TimeBlock, time_block
 from privacy.accounting.amounts import atto_to_text
 from privacy.accounting.events import entered_failures
 from privacy.ledger.entries import GENESIS, TAMPERED, Entry, LedgerCorrupt
+from privacy.ledger.entry_bodies import subject_of
 from privacy.ledger.journal.merkle import appended
 from privacy.ledger.store import schema
 from privacy.ledger.store.journal import checked_entry
 from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import TERMS, AccountState
 
-DRAW = "noise_drawn"
 BEFORE, AFTER = "failure_before", "failure_after"
 """What a part of a charge says of the second sum, where the account has one [10⁻¹⁸]."""
 
@@ -40,10 +41,10 @@ BEFORE, AFTER = "failure_before", "failure_after"
 @lru_cache(maxsize=4096)
 def set_aside(terms: str) -> int:
     """Return which part of δ an account's terms, as canonical JSON, set aside for selections of keys [10⁻¹⁸]."""
-    return int(json.loads(terms).get("calculus", {}).get("selection_delta", 0))
+    return int(json.loads(terms)["calculus"].get("selection_delta", 0))
 
 
-def stated(before: int, failure: int, *, aside: int) -> dict[str, int]:
+def second_sum(before: int, failure: int, *, aside: int) -> dict[str, int]:
     """Return what a part of a charge says of the second sum; nothing where its account sets nothing aside."""
     return {BEFORE: before, AFTER: before + failure} if aside else {}
 
@@ -97,10 +98,10 @@ class Reckoning:
         return sum(parts.get(account, 0) for parts in self.waiting.values())
 
 
-class Wrong(NamedTuple):
-    """What an entry says otherwise than those before it: of which account, in which field, and what it could say."""
+class Contradiction(NamedTuple):
+    """What an entry says otherwise than those before it: of which account or run, in which field; what it could."""
 
-    account: str
+    where: str
     field: str
     found: object
     allowed: object
@@ -111,88 +112,140 @@ class Accounts:
 
     Args:
         since: where to begin; it stays as it is.
-        failure_before: what the selections of a run that was reserved before `since` may fail with [10⁻¹⁸].
+        reserved_failure: what the selections of a run that was reserved before `since` may fail with [10⁻¹⁸].
     """
 
-    def __init__(self, since: Reckoning, failure_before: Callable[[str], int] = lambda run_key: 0) -> None:
+    def __init__(self, since: Reckoning, reserved_failure: Callable[[str], int] = lambda run_key: 0) -> None:
         self.balances = dict(since.balances)
         self.waiting = dict(since.waiting)
+        self._unopened = Counter[str]()
+        for taken in self.waiting.values():
+            self._unopened.update(taken)
         self._failures: dict[str, int] = {}
-        self._failure_before = failure_before
+        self._reserved_failure = reserved_failure
 
-    def entry(self, entry: Entry) -> Iterator[Wrong]:
-        """Take one entry in, whatever it says; yield what the ledger would not have written of its amounts."""
+    def entry(self, entry: Entry) -> list[Contradiction]:
+        """Take one entry in, whatever it says; return what the ledger would not have written of its amounts.
+
+        An account that was never opened has no sums: nothing is added to it.
+        """
+        return list(self._step(entry))
+
+    def _step(self, entry: Entry) -> Iterator[Contradiction]:
         body = entry.body
         match entry.kind:
             case "account_opened":
                 yield from self._opened(entry)
             case "charges_inherited":
-                name = body["account"]
-                for part in body["parts"]:
-                    run_key, amount = part["run_key"], part["amount"]
-                    yield from self._move(entry, name, amount, self._failure_of(run_key))
-                    if run_key in self.waiting:
-                        self.waiting[run_key] = {**self.waiting[run_key], name: amount}
+                yield from self._inherited(entry)
             case "account_closed":
-                self.balances[body["name"]] = replace(
-                    self._balance(body["name"]), status="closed", entry=entry.sequence
-                )
+                if self._known(body["name"]):
+                    closed = replace(self.balances[body["name"]], status="closed", entry=entry.sequence)
+                    self.balances[body["name"]] = closed
+                else:
+                    yield _never_opened(body["name"])
             case "charge_reserved":
                 self._failures[body["run_key"]] = failure = entered_failures(body["events"])
-                for part in body["parts"]:
+                for part in filter(lambda each: self._known(each["account"]), body["parts"]):
                     yield from self._sums(part, failure)
-                    yield from self._move(entry, part["account"], part["amount"], failure)
-                self.waiting[body["run_key"]] = parts_in(body)
+                for name, amount in parts_in(body).items():
+                    yield from self._move(entry, name, amount, failure)
+                self._wait(body["run_key"], parts_in(body))
             case "charge_returned":
-                taken, given = self.waiting.pop(body["run_key"], None), parts_in(body)
-                if taken is None:
-                    yield Wrong(", ".join(given), "status", "a charge that is not reserved", "reserved, never opened")
-                elif taken != given:
-                    yield Wrong(", ".join({**taken, **given}), "amounts", given, f"{taken}, as they were taken")
-                for name, amount in given.items():
-                    yield from self._move(entry, name, -amount, -self._failure_of(body["run_key"]))
-            case "grant_opened":
-                self.waiting.pop(body["run_key"], None)
+                yield from self._returned(entry)
+            case "grant_opened" | "version_published" | "version_withdrawn":
+                self._wait(body["run_key"], {})
 
-    def _balance(self, name: str) -> Balance:
-        return self.balances.get(name) or Balance("{}", 0, 0, "never opened", 0)
+    def _known(self, name: str) -> bool:
+        return name in self.balances
 
-    def _failure_of(self, run_key: str) -> int:
+    def _wait(self, run_key: str, taken: Mapping[str, int]) -> Mapping[str, int]:
+        """Note what a run may still give back, nothing for one that no longer waits; return what was noted before."""
+        before = self.waiting.pop(run_key, {})
+        self._unopened.subtract(before)
+        if taken:
+            self.waiting[run_key] = taken
+            self._unopened.update(taken)
+        return before
+
+    def _failure_of(self, run_key: str, *, aside: int) -> int:
+        """Return what a run's selections may fail with; of one before `since` only where an account asks for it."""
         known = self._failures.get(run_key)
-        return self._failure_before(run_key) if known is None else known
+        return known if known is not None else self._reserved_failure(run_key) if aside else 0
 
-    def _opened(self, entry: Entry) -> Iterator[Wrong]:
-        body = entry.body
-        if spent := self._balance(body["name"]).spent:
-            yield Wrong(body["name"], "spent", f"{spent}, and it is opened again", "nothing")
+    def _opened(self, entry: Entry) -> Iterator[Contradiction]:
+        body, known = entry.body, self.balances.get(entry.body["name"])
+        if known is not None and known.spent:
+            yield Contradiction(
+                f"account {body['name']}", "spent", f"{known.spent}, and it is opened again", "nothing"
+            )
         terms = to_text({name: body[name] for name in TERMS})
         self.balances[body["name"]] = Balance(terms, body["cap"], 0, "open", entry.sequence)
 
-    def _sums(self, part: Mapping[str, Any], failure: int) -> Iterator[Wrong]:
-        """Hold what a part of a charge says of the sums before and after it against them."""
-        name, balance = part["account"], self._balance(part["account"])
-        told, sums = (part["before"], part["after"]), (balance.spent, balance.spent + part["amount"])
-        if told != sums:
-            yield Wrong(name, "before and after", told, f"{sums}, what was spent, and the amount more")
-        failures = {key: part[key] for key in (BEFORE, AFTER) if key in part}
-        expected = stated(balance.failure, failure, aside=set_aside(balance.terms))
-        if failures != expected:
-            yield Wrong(name, "failures", failures or "none", expected or "none: its account sets nothing aside")
-        unopened = sum(taken.get(name, 0) for taken in self.waiting.values())
-        if part["returnable"] != unopened:
-            yield Wrong(name, "returnable", part["returnable"], f"{unopened}, reserved by others")
+    def _inherited(self, entry: Entry) -> Iterator[Contradiction]:
+        name = entry.body["account"]
+        if not self._known(name):
+            yield _never_opened(name)
+            return
+        aside = set_aside(self.balances[name].terms)
+        for part in entry.body["parts"]:
+            run_key, amount = part["run_key"], part["amount"]
+            yield from self._move(entry, name, amount, self._failure_of(run_key, aside=aside))
+            if run_key in self.waiting:
+                self._wait(run_key, {**self.waiting[run_key], name: amount})
 
-    def _move(self, entry: Entry, name: str, amount: int, failure: int) -> Iterator[Wrong]:
-        """Add an amount and a failure to an account's sums, which stay within its cap and what it sets aside."""
-        before = self._balance(name)
-        after = replace(before, spent=before.spent + amount, entry=entry.sequence, failure=before.failure + failure)
-        self.balances[name] = after
-        if not 0 <= after.spent <= after.cap:
-            found = f"{after.spent} of {after.cap} spent after entry {entry.sequence}"
-            yield Wrong(name, "cap", found, "0 to the cap")
-        if not 0 <= after.failure <= set_aside(after.terms):
-            allowed = f"{atto_to_text(set_aside(after.terms))}, which is set aside for them"
-            yield Wrong(name, "failures", f"failures of {atto_to_text(after.failure)}", allowed)
+    def _returned(self, entry: Entry) -> Iterator[Contradiction]:
+        run_key, given = entry.body["run_key"], parts_in(entry.body)
+        taken = self._wait(run_key, {})
+        if not taken:
+            yield Contradiction(
+                f"run {run_key}", "status", "no charge that waits", "one that is reserved, never opened"
+            )
+        elif taken != given:
+            yield Contradiction(f"run {run_key}", "amounts", given, f"{taken}, as they were taken")
+        aside = max((set_aside(self.balances[name].terms) for name in given if self._known(name)), default=0)
+        failure = self._failure_of(run_key, aside=aside)
+        for name, amount in given.items():
+            yield from self._move(entry, name, amount, failure, back=True)
+
+    def _sums(self, part: Mapping[str, Any], failure: int) -> Iterator[Contradiction]:
+        """Hold what a part of a charge says of the sums before and after it against them."""
+        name, balance = part["account"], self.balances[part["account"]]
+        told, sums = (part["before"], part["after"]), (balance.spent, balance.spent + part["amount"])
+        where, unopened = f"account {name}", self._unopened[name]
+        if told != sums:
+            yield Contradiction(where, "before and after", told, f"{sums}, what was spent, and the amount more")
+        failures = {key: part[key] for key in (BEFORE, AFTER) if key in part}
+        expected = second_sum(balance.failure, failure, aside=set_aside(balance.terms))
+        if failures != expected:
+            allowed = expected or "none: its account sets nothing aside"
+            yield Contradiction(where, "failures", failures or "none", allowed)
+        if part["returnable"] != unopened:
+            yield Contradiction(where, "returnable", part["returnable"], f"{unopened}, reserved by others")
+
+    def _move(
+        self, entry: Entry, name: str, amount: int, failure: int, *, back: bool = False
+    ) -> Iterator[Contradiction]:
+        """Add an amount and a failure to an account's sums, or give them back; both stay within what it may lose."""
+        where, before = f"account {name}", self.balances.get(name)
+        if type(amount) is not int or amount < 0:
+            yield Contradiction(where, "amount", amount, "a whole number, 0 or more")
+        if before is None:
+            yield _never_opened(name)
+            return
+        sign = -1 if back else 1
+        spent, failed = before.spent + sign * amount, before.failure + sign * failure
+        self.balances[name] = replace(before, spent=spent, entry=entry.sequence, failure=failed)
+        if not 0 <= spent <= before.cap:
+            yield Contradiction(where, "cap", f"{spent} of {before.cap} spent", "0 to the cap")
+        aside = set_aside(before.terms)
+        if not 0 <= failed <= aside:
+            allowed = f"{atto_to_text(aside)}, which is set aside for them"
+            yield Contradiction(where, "failures", f"failures of {atto_to_text(failed)}", allowed)
+
+
+def _never_opened(name: str) -> Contradiction:
+    return Contradiction(f"account {name}", "account", "never opened", "one that an entry before it opens")
 
 
 def reckon(connection: Connection, since: Reckoning) -> Reckoning:
@@ -230,9 +283,10 @@ def _after(reached: Reckoning, row: Row[Any], accounts: Accounts) -> Reckoning:
     frontier, subtrees = appended(reached.frontier, reached.size, row.hash)
     if row.subtrees != " ".join(subtrees):
         raise _corrupt_entry(entry, "its Merkle subtrees are not those of the entries")
-    for wrong in accounts.entry(entry):
-        why = f"account {wrong.account}: {wrong.field}: {wrong.found}, and not {wrong.allowed}"
-        raise _corrupt_entry(entry, why)
+    if row.subject != (subject := subject_of(entry)):
+        raise _corrupt_entry(entry, f"it is kept as one about {row.subject!r}, and it is about {subject!r}")
+    for where, field_name, found, allowed in accounts.entry(entry):
+        raise _corrupt_entry(entry, f"{where}: {field_name}: {found}, and not {allowed}")
     return Reckoning(reached.size + 1, row.hash, frontier, accounts.balances, accounts.waiting)
 
 
@@ -268,7 +322,7 @@ def entries_about(connection: Connection, subject: str, *, draws: bool = False) 
     journal = schema.journal.c
     query = schema.journal.select().where(journal.subject == subject).order_by(journal.sequence)
     kind = journal.kind.concat("")  # so that the index of subjects is used, not that of kinds
-    rows = connection.execute(query.where(kind == DRAW if draws else kind != DRAW))
+    rows = connection.execute(query.where(kind == "noise_drawn" if draws else kind != "noise_drawn"))
     return [checked_entry(row) for row in rows]
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, select
 
 from contracts.errors import Finding
 from contracts.periods.time_blocks import TimeBlock, time_block
@@ -115,7 +115,7 @@ def check_draws(connection: Connection, run_key: str) -> None:
 
 
 def _compare_draws(connection: Connection, run_key: str) -> None:
-    rows = [(row.number, row.key, row.sha256, json.loads(row.event)) for row in draws_of(connection, run_key)]
+    rows = [_summary_of(row) for row in draws_of(connection, run_key)]
     entries = entries_about(connection, run_key, draws=True)
     told = [_summary(entry.body) for entry in entries]
     for place, entry in enumerate(entries):
@@ -176,6 +176,10 @@ def _summary(body: Mapping[str, Any]) -> tuple[int, str, str, Any]:
     return body["number"], body["key"], body["sha256"], body["event"]
 
 
+def _summary_of(row: Row[Any]) -> tuple[int, str, str, Any]:
+    return row.number, row.key, row.sha256, json.loads(row.event)
+
+
 def _wrong(run_key: str, entry: Entry, why: str) -> LedgerCorrupt:
     return LedgerCorrupt(f"run {run_key}, journal entry {entry.sequence} ({entry.kind}): {why}; {TAMPERED}")
 
@@ -229,48 +233,48 @@ class Rows:
                 self._randomness[run_key] = body["security"]
             case "noise_drawn":
                 self._drawn[run_key] += 1
-                self._draws[run_key] = _after(self._draws.get(run_key), _summary(body))
+                self._draws[run_key] = _digest_after(self._draws.get(run_key), _summary(body))
             case "version_published":
                 self._manifests[body["release"], body["number"]] = body["manifest"]
                 self._published(body)
             case "version_withdrawn":
                 self._withdrawn(body)
 
-    def compare(self, connection: Connection, balances: Mapping[str, Balance]) -> list[Finding]:
-        """Return each row of the tables that does not say what the entries say."""
+    def compare(self, connection: Connection, balances: Mapping[str, Balance]) -> Iterator[Finding]:
+        """Yield each row of the tables that does not say what the entries say; those that are parsed come last."""
         accounts = list(connection.execute(schema.accounts.select()))
+        told = {row.name: (row.cap, row.spent, row.status) for row in accounts}
+        sums = {name: (each.cap, each.spent, each.status) for name, each in balances.items()}
+        yield from differences("account", "balance", told, sums)
+        charges = schema.charges.c
+        statuses = dict(connection.execute(select(charges.run_key, charges.status)).tuples().all())
+        yield from differences("charge", "status", statuses, self._statuses)
         parts: dict[str, dict[str, int]] = {}
         for row in connection.execute(schema.parts.select()):
             parts.setdefault(row.run_key, {})[row.account] = row.amount
-        drawn, draws = Counter[str](), dict[str, str]()
-        for row in connection.execute(schema.draws.select().order_by(schema.draws.c.run_key, schema.draws.c.number)):
-            drawn[row.run_key] += 1
-            told = (row.number, row.key, row.sha256, json.loads(row.event))
-            draws[row.run_key] = _after(draws.get(row.run_key), told)
+        standing = {run_key: taken for run_key, taken in parts.items() if statuses.get(run_key) != "returned"}
+        yield from differences("charge", "amounts", standing, self._parts)
         versions = {(row.release, row.number): row for row in connection.execute(schema.versions.select())}
         visible = {key: (row.run_key, row.status) for key, row in versions.items() if row.status != "allocated"}
+        yield from differences("version", "status", visible, self._versions)
         manifests = {key: row.manifest for key, row in versions.items() if row.manifest is not None}
+        yield from differences("version", "manifest", manifests, self._manifests)
+        drawn = Counter(connection.execute(select(schema.draws.c.run_key)).scalars())
+        yield from differences("run", "draws", drawn, self._drawn)
         sources = {row.source: _people(row) for row in connection.execute(schema.sources.select())}
-        statuses, requests, randomness = self._charges(connection)
-        standing = {run_key: taken for run_key, taken in parts.items() if statuses.get(run_key) != "returned"}
-        sums = {name: (each.cap, each.spent, each.status) for name, each in balances.items()}
+        yield from differences("source", "people", sources, self._sources)
+        yield from differences(
+            "account", "terms", {r.name: f"{r.terms} for {_people(r)}" for r in accounts}, self._terms
+        )
+        requests, randomness = self._charges(connection)
         order = list(requests) != list(self._requests)
-        return [
-            *differences(
-                "account", "balance", {row.name: (row.cap, row.spent, row.status) for row in accounts}, sums
-            ),
-            *differences("account", "terms", {r.name: f"{r.terms} for {_people(r)}" for r in accounts}, self._terms),
-            *differences("source", "people", sources, self._sources),
-            *([_ORDER] if order and set(requests) == set(self._requests) else []),
-            *differences("charge", "status", statuses, self._statuses),
-            *differences("charge", "amounts", standing, self._parts),
-            *differences("charge", "request", requests, self._requests),
-            *differences("charge", "randomness", randomness, self._randomness),
-            *differences("run", "draws", drawn, self._drawn),
-            *differences("run", "noise", draws, self._draws),
-            *differences("version", "status", visible, self._versions),
-            *differences("version", "manifest", manifests, self._manifests),
-        ]
+        yield from [_ORDER] if order and set(requests) == set(self._requests) else []
+        yield from differences("charge", "request", requests, self._requests)
+        yield from differences("charge", "randomness", randomness, self._randomness)
+        draws: dict[str, str] = {}
+        for row in connection.execute(schema.draws.select().order_by(schema.draws.c.run_key, schema.draws.c.number)):
+            draws[row.run_key] = _digest_after(draws.get(row.run_key), _summary_of(row))
+        yield from differences("run", "noise", draws, self._draws)
 
     def _published(self, body: Mapping[str, Any]) -> None:
         """Publish a version; the one of its release that stood before is superseded, or this one if it is older."""
@@ -288,11 +292,10 @@ class Rows:
         if self._standing.get(release) == number:
             del self._standing[release]
 
-    def _charges(self, connection: Connection) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-        """Return of each charge in the table its status, the mark of its request, and what noise was drawn from."""
-        statuses, requests, randomness = {}, {}, {}
+    def _charges(self, connection: Connection) -> tuple[dict[str, str], dict[str, str]]:
+        """Return of each charge in the table the mark of its request, and what noise was drawn from."""
+        requests, randomness = {}, {}
         for row in connection.execute(schema.charges.select().order_by(schema.charges.c.number)):
-            statuses[row.run_key] = row.status
             request = json.loads(row.request)
             named = (request["run_key"], request["release"], request["spec_digest"])
             fits = named == (row.run_key, row.release, row.spec_digest)
@@ -301,7 +304,7 @@ class Rows:
             requests[row.run_key] = request_mark(request) if fits else "columns of another request"
             if row.security is not None:
                 randomness[row.run_key] = row.security
-        return statuses, requests, randomness
+        return requests, randomness
 
     def _bound_to(self, row: Row[Any], request: Mapping[str, Any]) -> bool:
         """Say whether the source of a charge is bound to its people: for these days, or days around them."""
@@ -331,7 +334,7 @@ def request_mark(request: Mapping[str, Any]) -> str:
     return hashlib.sha256(repr([request[name] for name in _REQUEST]).encode()).hexdigest()[:32]
 
 
-def _after(before: str | None, drawn: tuple[object, ...]) -> str:
+def _digest_after(before: str | None, drawn: tuple[object, ...]) -> str:
     """Return the digest of a run's draws with one more."""
     return hashlib.sha256(repr((before, drawn)).encode()).hexdigest()[:32]
 

@@ -10,9 +10,7 @@ against those before it, its sums and what it may give back by `accounts.fold.Ac
     source_bound        a source that is bound to nobody; one column at most tells its days apart
     charge_reserved     a new run, or the same release again after a return; from every account, all open and of this
                         unit and relation, that its people have on these days, none of which is without one; what
-                        its events (at least one) cost in each calculus, onto what was spent; returnable is what
-                        other runs have reserved there and not opened
-    charge_returned     of a charge whose grant was never opened
+                        its events (at least one) cost in each calculus
     grant_opened        of a reserved charge
     noise_drawn         of an opened one; numbered on; one of the planned events, or within the plan's budget for
                         events chosen on the way; at its cost in each calculus
@@ -42,6 +40,7 @@ from privacy.accounting.events import PrivacyEvent, event_from_json, event_kind
 from privacy.accounting.renyi import Budget, budget_of, limit, share
 from privacy.ledger.accounts.fold import parts_in
 from privacy.ledger.entries import Entry
+from privacy.ledger.entry_bodies import subject_of
 from privacy.ledger.store.ledger_rows import to_text
 from privacy.ledger.terms import TERMS, AccountTerms, terms_from_json
 
@@ -55,7 +54,7 @@ class EnteredAccount:
     terms: AccountTerms
     days: TimeBlock
     calculus: str
-    told: int
+    inherits: int
     past: dict[str, int | None]
     closed: bool = False
 
@@ -139,7 +138,7 @@ class Lifecycle:
         """Take one entry in; return what the ledger would not have written."""
         where = f"journal entry {entry.sequence}"
         rules = list(_RULES[entry.kind](self, entry)) if entry.kind in _RULES else []
-        rules.append((subject == _subject(entry), "subject", subject, _subject(entry)))
+        rules.append((subject == subject_of(entry), "subject", subject, subject_of(entry)))
         rules += self._succeeds(entry)
         return [
             Finding(where, f"{entry.kind}, {name}", str(found)[:200], str(allowed)[:200], FORGED)
@@ -194,7 +193,7 @@ class Lifecycle:
         if known is None:
             return True
         people = (known.terms.population, known.terms.block) == (terms.population, terms.block)
-        used = known.told or known.closed or any(terms.name in run.parts for run in self._runs.values())
+        used = known.inherits or known.closed or any(terms.name in run.parts for run in self._runs.values())
         if people and not used:
             self._by_people[terms.population].remove(known)
         return people and not used
@@ -202,7 +201,7 @@ class Lifecycle:
     def _inherited(self, entry: Entry) -> Iterator[EntryRule]:
         account = self._accounts[entry.body["account"]]
         amounts = {part["run_key"]: part["amount"] for part in entry.body["parts"]}
-        yield sum(amounts.values()) == account.told, "sum", sum(amounts.values()), account.told
+        yield sum(amounts.values()) == account.inherits, "sum", sum(amounts.values()), account.inherits
         yield set(amounts) == set(account.past), "runs", sorted(amounts), f"the {len(account.past)} charged before"
         for run_key, amount in amounts.items():
             cost = account.past.get(run_key)
@@ -356,18 +355,3 @@ _RULES: Final = {
     "version_withdrawn": Lifecycle._withdrawn,
     "key_changed": Lifecycle._key_changed,
 }
-_SUBJECTS: Final[Mapping[str, str]] = {
-    "account_opened": "name",
-    "account_closed": "name",
-    "charges_inherited": "account",
-    "source_bound": "source",
-    "gate_failed": "account",
-    "engine_failed": "account",
-}
-
-
-def _subject(entry: Entry) -> str:
-    """Return under which name an entry is found again."""
-    if entry.kind in ("ledger_created", "key_changed", "clock_corrected"):
-        return ""
-    return str(entry.body[_SUBJECTS.get(entry.kind, "run_key")])

@@ -4,7 +4,7 @@
 2. the Merkle subtrees and the head that appends rely on are those of the entries
 3. every checkpoint, the ledger's own and the published ones, is what the journal held at its size; none is gone:
    each version has one, and each one that was published is still there; stated balances are what was then added up
-4. every entry is one that the ledger could have written there (`lifecycle`)
+4. every entry is one that the ledger could have written there (`entry_rules`, and `accounts.fold` for its sums)
 5. no entry is dated long before an earlier one, but for those before an entry that corrects the clock
 6. no cap was passed at any instant; every account, source, charge, version and draw in the tables is what the
    entries say
@@ -79,7 +79,7 @@ def check_ledger(
         try:
             entry = read_entry(row)
             reading.entry(entry, row)
-            findings += [_wrong(entry, *wrong) for wrong in accounts.entry(entry)]
+            findings += [_contradiction(entry, *each) for each in accounts.entry(entry)]
             rows.entry(entry)
             findings += lifecycle.entry(entry, row.subject)
             dates.entry(entry)
@@ -94,20 +94,18 @@ def check_ledger(
     return [*findings, *_compared(connection, rows, accounts), *missing_guards(connection)]
 
 
-def _wrong(entry: Entry, account: str, field: str, found: object, allowed: object) -> Finding:
-    told = str(found)[:200]
-    return Finding(
-        f"journal entry {entry.sequence}", f"{entry.kind}, {field}", f"{account}: {told}", str(allowed), FORGED
-    )
+def _contradiction(entry: Entry, where: str, field: str, found: object, allowed: object) -> Finding:
+    at, told = f"journal entry {entry.sequence}", f"{where}: {found}"[:200]
+    return Finding(at, f"{entry.kind}, {field}", told, str(allowed)[:200], FORGED)
 
 
-def _compared(connection: Connection, rows: Rows, accounts: Accounts) -> list[Finding]:
-    """Return what the tables say otherwise than the entries, or that they cannot be read."""
+def _compared(connection: Connection, rows: Rows, accounts: Accounts) -> Iterator[Finding]:
+    """Yield what the tables say otherwise than the entries, or that they cannot be read."""
     try:
-        return rows.compare(connection, accounts.balances)
+        yield from rows.compare(connection, accounts.balances)
     except _UNREADABLE as error:
         found = f"a row that cannot be read ({type(error).__name__})"
-        return [Finding("the ledger's tables", "rows", found, "what the ledger wrote", _ANOTHER)]
+        yield Finding("the ledger's tables", "rows", found, "what the ledger wrote", _ANOTHER)
 
 
 def _rows(connection: Connection) -> Iterator[Row[Any]]:

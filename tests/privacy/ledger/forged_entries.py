@@ -180,6 +180,53 @@ def told_otherwise(place: Place, ledger: Ledger) -> str:
     return told_of_run_5(place, before=0, after=QUARTER)
 
 
+def account_twice(place: Place, ledger: Ledger) -> str:
+    """A charge that gives back before it takes: each part fits what was spent, and the last one looks proper."""
+    where = charge_again(place, "run-5", QUARTER)
+    parts = [part_of(-PICO), part_of(QUARTER, before=SPENT - PICO, after=SPENT - PICO + QUARTER)]
+    less = f"UPDATE accounts SET spent = spent - {PICO}"
+    rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=parts))(rows)), less)
+    return where
+
+
+def inherited_twice(place: Place, ledger: Ledger) -> str:
+    open_account(place, "people-lifetime", "lifetime", spent=SPENT)
+    parts = [*inherited(run_1=QUARTER), *inherited(run_1=PICO, run_3=QUARTER, run_4=QUARTER)]
+    body = {"account": "people-lifetime", "parts": parts}
+    return append(place, "charges_inherited", "people-lifetime", body)
+
+
+def charged_to_nobody(place: Place, ledger: Ledger) -> str:
+    where = charge_again(place, "run-5", QUARTER)
+    nobody: Body = {"account": "nobody", "amount": 0, "before": 0, "after": 0, "returnable": 0}
+    parts = [part_of(QUARTER), nobody]
+    rewrite(place, lambda rows: chained(with_entry(13, lambda row: says(row, parts=parts))(rows)))
+    return where
+
+
+def closed_of_nobody(place: Place, ledger: Ledger) -> str:
+    return append(place, "account_closed", "nobody", {"name": "nobody", "spent": 0})
+
+
+def inherited_by_nobody(place: Place, ledger: Ledger) -> str:
+    return append(place, "charges_inherited", "nobody", {"account": "nobody", "parts": []})
+
+
+def kept_under_another_name(place: Place, ledger: Ledger) -> str:
+    """The last entry of a run that was returned is kept as another run's, so that it looks reserved."""
+    rows = journal_rows(place)
+    number = next(n for n, row in enumerate(rows) if row["kind"] == "charge_returned")
+    rewrite(place, with_entry(number, lambda row: {**row, "subject": "run-77"}))
+    return f"journal entry {number}"
+
+
+def returned_after_publication(place: Place, ledger: Ledger) -> str:
+    """The charge of run-4, which was published though its grant was never opened, is given back."""
+    published_unopened(place, ledger)
+    body: Body = {"run_key": "run-4", "parts": [{"account": "people-2024", "amount": QUARTER}]}
+    return append(place, "charge_returned", "run-4", body)
+
+
 def nothing_returnable(place: Place, ledger: Ledger) -> str:
     """A charge that says that nothing before it could be given back: run-4's could."""
     return told_of_run_5(place, returnable=0)

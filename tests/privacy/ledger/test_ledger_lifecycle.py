@@ -1,7 +1,7 @@
 """Entries that the ledger never writes: whoever appends one, chains it well and fits the tables to it, is found.
 
 Each forgery is complete: the chain holds, the checkpoints hold, and the tables say what the entries say. So it is
-found by the rules of `privacy.ledger.replay.entry_rules` alone, and nothing else is found beside it.
+found by the rules of `privacy.ledger.replay.entry_rules` and of its sums alone, and nothing else is found beside it.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from privacy.accounting.amounts import PICO
 from privacy.accounting.calculus import Calculus
 from privacy.grant.grant import open_grant
 from privacy.grant.queries.marginal import MarginalQuery
+from privacy.ledger.entries import LedgerCorrupt
 from privacy.ledger.ledger import Ledger
 from privacy.ledger.replay.entry_rules import Lifecycle
 from tests.privacy.conftest import Databases
@@ -89,6 +90,29 @@ def test_an_entry_that_the_ledger_never_writes_is_found_where_it_stands(
     found_there = found(place.open_unseen())
     without_key = {(where, "checkpoint")}  # a version that is made up has none
     assert found_there - without_key == {(where, field) for field in fields}
+
+
+SUMS = [
+    *(forged.account_twice, forged.inherited_twice, forged.charged_to_nobody, forged.closed_of_nobody),
+    *(forged.inherited_by_nobody, forged.kept_under_another_name, forged.returned_after_publication),
+    *(forged.told_otherwise, forged.nothing_returnable, forged.negative, forged.returned_late),
+]
+
+
+@pytest.mark.parametrize("forge", SUMS, ids=[forge.__name__ for forge in SUMS])
+def test_sums_that_the_ledger_never_writes_are_found_by_a_check_and_refused_by_each_reader(
+    place: Place, grown: Ledger, forge: Callable[[Place, Ledger], str]
+):
+    """By each process that begins anew: nothing is charged, opened or shown over them."""
+    where = forge(place, grown)
+    assert where in {finding.where for finding in place.open_unseen().verify()}
+    for read in (
+        Ledger.accounts,
+        lambda ledger: ledger.account("people-2024"),
+        lambda ledger: ledger.reserve(request("run-9")),
+    ):
+        with pytest.raises(LedgerCorrupt, match=f"{where} "):
+            read(place.open_unseen())
 
 
 def test_an_amount_that_its_events_do_not_cost_is_found_though_all_is_chained_anew(place: Place, grown: Ledger):

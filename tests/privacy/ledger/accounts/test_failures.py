@@ -203,14 +203,14 @@ def test_an_entry_that_says_otherwise_is_corruption(place: Place, monkeypatch: p
     ledger = ledger_of(place, CALCULI[0])
     ledger.reserve(selecting("run-1", 2 * NANO))
 
-    def stated(before: int, failure: int, *, aside: int) -> dict[str, int]:
+    def second_sum(before: int, failure: int, *, aside: int) -> dict[str, int]:
         return {} if forged == "nothing" else {"failure_before": before, "failure_after": before}
 
     with monkeypatch.context() as patched:
         if forged == "above":
             patched.setattr(Admission, "unselectable", ())
         else:
-            patched.setattr(charging, "stated", stated)
+            patched.setattr(charging, "second_sum", second_sum)
         ledger.reserve(selecting("run-2", ASIDE if forged == "above" else NANO))
     with pytest.raises(LedgerCorrupt):
         place.open_unseen().account("people-2024")
