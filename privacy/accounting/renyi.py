@@ -119,11 +119,15 @@ _DIGITS: Final = Context(prec=50)
 _NEGLIGIBLE: Final = 60.0
 _SATURATED: Final = 40.0
 _POWER_SERIES_BELOW: Final = 0.5
+_NO_DIGIT: Final = 2.0**-55
 _CLIMBS: Final = 400
+# Divergences that are kept: a plan is made again when it is charged, recorded and verified.
+_DIVERGENCES: Final = 4096
 # The first few widths of the bell, in which f may have its first peak, are always summed.
 _NEAR: Final = 6.0
 
 
+@lru_cache(maxsize=_DIVERGENCES)
 def sampled_gaussian_divergence(noise_multiplier: Fraction, sampling_probability: Fraction, order: float) -> float:
     """Compute the Rényi divergence of one step, as it is, without a margin.
 
@@ -162,6 +166,9 @@ class _Terms:
         h: step.
         apex: order ((order - 1) / (2 s^2) + log q), rounded once.
         tilt: log((1 - q) / q) + (1/2 - order) / s^2, and what its rounding left.
+        weight: log(h / sqrt(2 pi)).
+        shift: 1 / (2 s^2).
+        log_q: log q.
     """
 
     s: float
@@ -170,6 +177,9 @@ class _Terms:
     h: float
     apex: float
     tilt: tuple[float, float]
+    weight: float
+    shift: float
+    log_q: float
 
     @classmethod
     def of(cls, s: Fraction, q: Fraction, order: float) -> _Terms:
@@ -183,7 +193,9 @@ class _Terms:
             tilt = log_odds + (Decimal("0.5") - alpha) * inverse_square
             # What rounding the tilt to a double leaves is kept beside it.
             rest = float(tilt - Decimal(float(tilt)))
-        return cls(float(s), float(q), order, step, float(apex), (float(tilt), rest))
+        near, chance, weight = float(s), float(q), math.log(step / math.sqrt(2 * math.pi))
+        shift = 1 / (2 * near * near)
+        return cls(near, chance, order, step, float(apex), (float(tilt), rest), weight, shift, math.log(chance))
 
     def around_the_peaks(self) -> list[float]:
         """List the terms that count: from the bell's middle to the first peak, and around the far peak.
@@ -224,10 +236,9 @@ class _Terms:
 
     def log_term(self, place: int) -> float:
         """Compute the logarithm of one term of the sum."""
-        w, alpha = place * self.h, self.order
-        weight = math.log(self.h / math.sqrt(2 * math.pi))
-        exponent = w / self.s - 1 / (2 * self.s * self.s)
-        surplus = exponent + math.log(self.q)
+        w, alpha, weight = place * self.h, self.order, self.weight
+        exponent = w / self.s - self.shift
+        surplus = exponent + self.log_q
         # log(1 - q + q L), from whichever part is the larger
         log_ratio = (
             math.log1p(self.q * math.expm1(exponent))
@@ -268,7 +279,11 @@ def _log_excess(log_ratio: float, order: float) -> float:
         total, power, sign = 0.0, log_ratio, 1.0
         for n in range(2, 30):
             power *= log_ratio / n
-            total += (more ** (n - 1) + sign) * power
+            grown = more ** (n - 1)
+            total += (grown + sign) * power
+            # All later terms are smaller: below a quarter of the last digit, none of them changes the sum.
+            if (grown + 1.0) * abs(power) <= total * _NO_DIGIT:
+                break
             sign = -sign
         bracket = more * total
     else:
