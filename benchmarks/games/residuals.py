@@ -17,6 +17,7 @@ from benchmarks.games.game import Game
 from contracts.contract.contract import Adjacency
 from privacy.accounting.events import DiscreteGaussian, gaussian_sigma_squared
 from privacy.arrays import Floats
+from privacy.grant.queries.query import IntegerNoise
 from privacy.grant.queries.residuals import noisy_residuals
 from privacy.grant.sampled_noise import SampledNoise
 from privacy.marginals.residual_basis import Residual, residual_event, residual_moves, residual_of
@@ -33,6 +34,7 @@ TOGETHER: Final = tuple(
     for columns, multiplier in (((), 9), (("sex",), 5), (("job",), 4), (("sex", "job"), 2))
 )
 ONE: Final = TOGETHER[-1:]
+_OUTPUTS: Final = 1000
 
 
 def counts_of(rows: NDArray[np.int64], residuals: tuple[Residual, ...]) -> tuple[NDArray[np.int64], ...]:
@@ -47,11 +49,23 @@ def exact(rows: NDArray[np.int64], residuals: tuple[Residual, ...]) -> NDArray[n
     return np.concatenate([each.multiplier * residual_of(counts).reshape(-1) for counts, each in paired])
 
 
+class _DrawnTogether(SampledNoise):
+    """The same noise, drawn for many outputs at once and handed out in order: one sampler's call costs as much."""
+
+    _left: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def integers(self, size: int, *, event: IntegerNoise) -> NDArray[np.int64]:
+        if self._left.size < size:
+            self._left = super().integers(_OUTPUTS * size, event=event)
+        drawn, self._left = self._left[:size], self._left[size:]
+        return drawn
+
+
 def played(
     there: bool, trials: int, *, tables: Pair, residuals: tuple[Residual, ...], event: DiscreteGaussian
 ) -> Floats:
     """Draw the residuals of one of two tables, as a grant does, and weigh all numbers."""
-    noise = SampledNoise(SecureBytes())
+    noise = _DrawnTogether(SecureBytes())
     counts = counts_of(tables[there], residuals)
     drawn = [noisy_residuals(counts, residuals, event=event, noise=noise) for _ in range(trials)]
     pair = exact(tables[0], residuals), exact(tables[1], residuals)
