@@ -6,7 +6,6 @@ Every registered kind of product, generator, trainer, query and source has a cas
 import sqlite3
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -65,7 +64,6 @@ class Case:
     formats: str = "[parquet, csv], formulas: neutralised"
     source: str = ".parquet"
     asks: type[Query[Any]] = MarginalQuery
-    slow: bool = False
 
 
 COLUMNS = "columns: [ward, floor, age, bill, insured]"
@@ -137,7 +135,7 @@ CASES = {
         asks=KeyQuery,
     ),
     "spine": Case(f"{{kind: spine, {SPINE}, tables: [{{columns: [floor, insured]}}, []]}}", asks=PlaceCountQuery),
-    "aim": synthetic("aim", "rounds: 4", asks=ChoiceQuery),
+    "aim": synthetic("aim", "rounds: 4", epsilon="16", asks=ChoiceQuery),
     "auto": synthetic("auto", "rows_about: 150"),
     "fixed": synthetic("fixed", "cliques: [[ward, floor], [age]]"),
     "independent": synthetic("independent", more=", inside_bins: measured"),
@@ -162,14 +160,10 @@ CASES = {
         rows_per_unit=(1,),
         properties="",
     ),
-    "p3gm": synthetic("p3gm", f"label: ward, {NETWORK}", epsilon="20", slow=True, **ONE_ROW, asks=SumQuery),
-    "ae": synthetic("ae", f"label: ward, {NETWORK}", epsilon="20", slow=True, **ONE_ROW, asks=TrainingQuery),
-    "vae": synthetic(
-        "vae", f"label: ward, latent: 2, {NETWORK}", epsilon="20", slow=True, **ONE_ROW, asks=TrainingQuery
-    ),
-    "dp_gm": synthetic(
-        "dp_gm", f"clusters: 3, latent: 2, {NETWORK}", epsilon="20", slow=True, **ONE_ROW, asks=TrainingQuery
-    ),
+    "p3gm": synthetic("p3gm", f"label: ward, {NETWORK}", epsilon="20", **ONE_ROW, asks=SumQuery),
+    "ae": synthetic("ae", f"label: ward, {NETWORK}", epsilon="20", **ONE_ROW, asks=TrainingQuery),
+    "vae": synthetic("vae", f"label: ward, latent: 2, {NETWORK}", epsilon="20", **ONE_ROW, asks=TrainingQuery),
+    "dp_gm": synthetic("dp_gm", f"clusters: 3, latent: 2, {NETWORK}", epsilon="20", **ONE_ROW, asks=TrainingQuery),
     "dp_sgd": classifier("dp_sgd", NETWORK, epsilon="20", **ONE_ROW, asks=TrainingQuery),
     "anonymizing_first": classifier("anonymizing_first", "generator: mst, hidden: [4], epochs: 1, batch: 50"),
     "learning_first": classifier(
@@ -191,10 +185,9 @@ SOURCES = {
 }
 LIKE_ANOTHER = {
     *("quantiles", "suppressed", "auto", "fixed", "joined bins", "gaussian_copula", "latent_factors", "mst"),
-    *("privbayes total", "class_pictures", "anonymizing_first", "anonymized_learning"),
-    *(".csv.gz", ".csv.zst", ".sqlite3", ".db"),
+    *("class_pictures", "anonymizing_first", "anonymized_learning"),
 }
-"""Cases that ask what another one asks, too; `make test-long` tries them."""
+"""Cases that ask what another one asks, too. Sources have one combination: their rows are in the same snapshot."""
 ELSEWHERE = dict.fromkeys(ADDRESSES, "needs a server or a catalogue: its rows come into the same snapshot")
 """Kinds of addresses without a case."""
 ACROSS = dict.fromkeys((SiteShare, SumOverSites), "a site's share, or a sum of shares: only in a federation")
@@ -317,20 +310,21 @@ def write(folder: Path, case: Case, adjacency: Adjacency, bound: int, table: lis
     else:
         source = write_linked(folder, adjacency, table)
     (folder / "places.csv").write_text(PLACES)
-    terms = {"account": "stays-2024", "delta": "1e-7", "store": "releases", "release": "r"}
+    terms = {"account": "stays-2024", "delta": "1e-12", "store": "releases", "release": "r"}
     spec = SPEC.format(source=source, epsilon=case.epsilon, product=case.product, formats=case.formats, **terms)
     (folder / "spec.yaml").write_text(spec)
 
 
 def combinations(named: dict[str, Case]) -> list[Any]:
-    """List relations and rows per unit of each case: one pair for `make test`, in turn; all for `make test-long`."""
-    found, turn = [], cycle(range(4))
+    """List relations and rows per unit of each case: all, or each of them once for what another case asks, too."""
+    found, turns = [], {name: turn % 4 for turn, name in enumerate(named)}
     for name, case in named.items():
         pairs = [(adjacency, bound) for adjacency in case.adjacencies for bound in case.rows_per_unit]
-        usual = next(turn) % len(pairs)
-        for place, pair in enumerate(pairs):
-            marks = [pytest.mark.long] if case.slow or name in LIKE_ANOTHER or place != usual else []
-            found.append(pytest.param(case, *pair, id=f"{name}-{pair[0]}-{pair[1]}", marks=marks))
+        if len(pairs) == 4 and name in SOURCES:
+            pairs = [pairs[turns[name]]]
+        elif len(pairs) == 4 and name in LIKE_ANOTHER:
+            pairs = [pairs[turns[name] % 2], pairs[3 - turns[name] % 2]]
+        found += [pytest.param(case, *pair, id=f"{name}-{pair[0]}-{pair[1]}") for pair in pairs]
     return found
 
 
