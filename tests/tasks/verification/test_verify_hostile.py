@@ -145,7 +145,7 @@ def changed(value: Any, rng: random.Random) -> Any:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "turns"), [("town", 78), ("guild", 78), ("extract", 24)])
+@pytest.mark.parametrize(("name", "turns"), [("town", 90), ("guild", 78), ("extract", 12)])
 def test_statements_of_any_form_raise_nothing_though_their_publisher_signs_them(
     versions: dict[str, Version], tmp_path: Path, name: str, turns: int
 ):
