@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Several processes of tests share the cores: threads of their own in each would wait for each other.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 # scikit-learn asks a process of its own how many cores there are.
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
