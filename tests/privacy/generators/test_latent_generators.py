@@ -101,7 +101,7 @@ def test_what_is_drawn_is_what_was_planned_less_the_reserve(sqlite_place: Place,
     ],
 )
 def test_the_clouds_come_out_with_their_shares(sqlite_place: Place, name: str, options: dict[str, Any]):
-    quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 20}
+    quick = {**QUICK, "rows_about": 20_000, "batch": 1000, "learning_rate": 0.02, "epochs": 10}
     run = start(sqlite_place, generator(name), question(Fraction(8)), label="kind", **quick, **options)
     model = run.fit(Rows(table(20_000))).model  # type: ignore[arg-type]
     made = model.sample(6000, seed=4)
