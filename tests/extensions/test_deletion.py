@@ -1,12 +1,11 @@
 """An extension can be deleted: the core is imported, shows its help, and verifies, without each and without all.
 
-Each is deleted from a copy of the tree, whose processes find only what the copy holds. All tests of the core without
-extensions are run by `python -m deploy.without_extensions FOLDER` and `make test` there. Here all are collected, and
-those run that ask for extensions or hold the laws of the repository.
+Where one is deleted it cannot be imported, and neither pyproject.toml nor the metadata name it. All are deleted from a
+copy of the tree as well, where the core also releases. There all tests of the core are collected, and those run that
+ask for extensions or hold the laws of the repository; `python -m deploy.without_extensions FOLDER` and `make test`
+run all of them.
 """
 
-import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -14,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from contracts.plug_ins import OF_EXTENSIONS
-from deploy.without_extensions import copy_without
+from deploy.without_extensions import copy_without, lines_without
+from deploy.gallery import ACCOUNTS
 from tests.source_folders import CORE, EXTENSIONS, ROOT
-from tests.test_examples import IMPORT_ALL
+from tests.worlds.packages import Hidden
 from tests.worlds.tables import first
 from tests.worlds.versions import Version, publish_version
 
-SUDARE = "from sudare.entrance import main; main()"
 OF_THE_CORE = (
     "tests/contracts/drafting",
     "tests/console/test_contract.py",
@@ -36,36 +35,19 @@ OF_THE_CORE = (
     "tests/test_mirror.py",
     "tests/test_repository.py",
 )
-
-
-class Tree:
-    """A copy of the tree without some extensions, and processes that find no other."""
-
-    def __init__(self, root: Path, names: tuple[str, ...]) -> None:
-        self.root = root / "tree"
-        copy_without(names, self.root)
-        # The environment of the tests has the extensions: its finder would load what the copy does not hold, and its
-        # metadata name it. What comes first on the path has metadata of the copy, and makes the names unloadable.
-        (root / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({names!r}))\n")
-        self.path = os.pathsep.join(map(str, (root, self.root, self.root / "extensions")))
-        self.python("-c", "import setuptools; setuptools.setup()", "--quiet", "egg_info")
-
-    def run(self, *words: str | Path, **environment: str) -> str:
-        """Run a program at the root of the copy; it has to succeed."""
-        foreign = ("PYTHON", "SUDARE", "PREFECT", "MAKE", "MFLAGS", "PYTEST")
-        own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        own |= {"PYTHONPATH": self.path, **environment}
-        done = subprocess.run([*map(str, words)], cwd=self.root, env=own, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
-        return done.stdout
-
-    def python(self, *words: str | Path) -> str:
-        return self.run(sys.executable, *words)
+CHOSEN = f"""
+def pytest_collection_modifyitems(items):
+    items[:] = [each for each in items if each.nodeid.startswith({OF_THE_CORE!r})]
+"""
 
 
 @pytest.fixture(scope="module")
-def version(tmp_path_factory: pytest.TempPathFactory) -> Version:
-    return publish_version(first(), tmp_path_factory.mktemp("version"))
+def checked(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The words that verify a version which was published with all extensions."""
+    folder = tmp_path_factory.mktemp("version")
+    version = publish_version(first(), folder)
+    (folder / "key.pub").write_text(f"{version.key}\n")
+    return ["verify", str(version.folder), "--key", str(folder / "key.pub")]
 
 
 def test_the_names_that_refusals_know_are_those_that_extensions_register():
@@ -87,29 +69,44 @@ def test_an_extension_has_a_page_and_at_most_seven_thousand_lines(name: str):
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("names", [*((name,) for name in EXTENSIONS), EXTENSIONS], ids=[*EXTENSIONS, "all"])
-def test_the_core_works_without(tmp_path: Path, version: Version, names: tuple[str, ...]):
-    """Every module of the core is imported; help, and a version that was published before, verified."""
-    tree = Tree(tmp_path, names)
-    project = (tree.root / "pyproject.toml").read_text(encoding="utf-8")
-    assert [name for name in names if name in project] == []
-    left = {name for name in EXTENSIONS if name not in names}
-    points = tree.python("-c", "from importlib.metadata import distribution as d; print(d('sudare').entry_points)")
-    assert {name for name in EXTENSIONS if f"'{name}." in points} == left
-    assert tree.python("-c", IMPORT_ALL, *CORE, *left) == ""
-    assert "verify" in tree.python("-c", SUDARE, "--help")
-    (tmp_path / "key.pub").write_text(f"{version.key}\n")
-    said = tree.python("-c", SUDARE, "verify", version.folder, "--key", tmp_path / "key.pub")
-    assert " holds under key " in said
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_the_core_and_the_other_extensions_work_without(tmp_path: Path, checked: list[str], name: str):
+    """All that is registered is imported; help, and a version that was published before, verified."""
+    text = lines_without([name], (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert name not in text
+    project = tomllib.loads(text)["project"]
+    points = {group: dict(names) for group, names in project["entry-points"].items()}
+    modules = {place.partition(":")[0] for names in points.values() for place in names.values()}
+    others = {each for each in modules if each.startswith("sudare_")}
+    assert {each.partition(".")[0] for each in others} == {*EXTENSIONS} - {name}
+    about = tmp_path / "sudare-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: sudare\nVersion: 1\n")
+    lines = [f"[{group}]\n" + "".join(f"{key} = {place}\n" for key, place in points[group].items()) for group in points]
+    (about / "entry_points.txt").write_text("".join(lines))
+    tried = Hidden(tmp_path, [name]).tried(sorted(others), tmp_path, ["--help"], checked)
+    assert tried.returncode == 0, tried.stderr
+    helped, _, verified = tried.stdout.partition("--help ended with 0\n")
+    assert "verify" in helped
+    assert " holds under key " in verified
 
 
 @pytest.mark.long
-def test_without_any_extension_the_demo_runs_and_the_tests_of_the_core_pass(tmp_path: Path):
-    """In the environment of these tests: nothing is installed for the copy."""
-    tree = Tree(tmp_path, EXTENSIONS)
-    installed = Path(sys.prefix, ".runtime-installed")
-    demo = tree.run("make", "-o", installed, f"VENV={sys.prefix}", f"WORKSPACE={tmp_path / 'demo'}", "demo")
-    assert "holds under key" in demo
-    pytest_words = ("-m", "pytest", "-p", "no:cacheprovider", "--ignore", "tests/extensions")
-    assert "error" not in tree.python(*pytest_words, "--collect-only", "tests").splitlines()[-1]
-    tree.python(*pytest_words, *OF_THE_CORE)
+def test_without_any_extension_a_copy_releases_and_the_tests_of_the_core_pass(tmp_path: Path, checked: list[str]):
+    """All modules of the copy are imported; help, a version that was published before, and one of its own, verified."""
+    copy_without(EXTENSIONS, tmp_path / "tree")
+    assert [name for name in EXTENSIONS if name in (tmp_path / "tree" / "pyproject.toml").read_text()] == []
+    here = Hidden(tmp_path, EXTENSIONS, tmp_path / "tree")
+    here.done(sys.executable, "-c", "import setuptools; setuptools.setup()", "--quiet", "egg_info")
+    root = tmp_path / "place"
+    opened = [*ACCOUNTS[0].words, "--workspace", str(root)]
+    key = ["--key", f"{root}/.sudare/keys/signing.pub"]
+    own = [["release", "examples/adult/tables.yaml"], ["verify", f"{root}/releases/adult-tables/latest", *key]]
+    tried = here.tried(CORE, root, ["--help"], checked, ["init", str(root)], opened, *own)
+    ended = [line for line in tried.stdout.splitlines() if " ended with " in line]
+    typed = ("--help", "verify", "init", "budget", "release", "verify")
+    assert ended == [f"{word} ended with 0" for word in typed], tried.stderr
+    assert tried.stdout.lstrip().startswith("Usage: "), "no module of the core was missed"
+    (tmp_path / "chosen.py").write_text(CHOSEN)
+    words = ("-m", "pytest", "-p", "no:cacheprovider", "-p", "chosen", "--ignore", "tests/extensions", "tests")
+    assert " passed" in here.done(sys.executable, *words)

@@ -1,11 +1,57 @@
-"""Packages that are installed beside the tree: a module and the metadata with its entry point."""
+"""Packages that are installed beside the tree, a module and the metadata with its entry point; and packages hidden."""
 
+import json
+import os
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
+
+from deploy.supply_chain.lock_file import read_lock
+from tests.source_folders import ROOT
+
+PROGRAM = """
+import importlib, json, pkgutil, sys
+from pathlib import Path
+from sitecustomize import HIDDEN
+packages, root, *commands = map(json.loads, sys.argv[1:])
+for name in packages:
+    package = importlib.import_module(name)
+    for found in pkgutil.walk_packages(getattr(package, "__path__", ()), name + "."):
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            print(found.name, error.name)
+for words in commands:
+    if words == ["make", "neural"]:
+        HIDDEN.clear()
+    elif words[0] == "release":
+        from benchmarks.orchestration import release_plainly
+        print("release ended with", release_plainly(Path(words[1]), Path(root)), flush=True)
+    else:
+        from console.main import execute
+        print(words[0], "ended with", execute(words), flush=True)
+"""
+HIDE = """
+import sys
+
+class Rest:  # a finder without them; None in sys.modules would be taken for a module by those who only look there
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+    def find_spec(self, name, *rest):
+        return None if name in HIDDEN else self.finder.find_spec(name, *rest)
+
+sys.meta_path[:] = map(Rest, sys.meta_path)
+"""
 
 
 @contextmanager
@@ -19,3 +65,41 @@ def installed(folder: Path, module: str, entry_points: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield
+
+
+def left_out_by(*locks: str) -> set[str]:
+    """Name the packages that are installed here, of distributions that these files of `deploy/` do not name."""
+    named = {each.name for lock in locks for each in read_lock(ROOT / "deploy" / lock)} | {"sudare"}
+    found = packages_distributions().items()
+    return {name for name, owners in found if named.isdisjoint(map(canonicalize_name, owners))}
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Processes of this environment in which some packages cannot be imported, and a tree is the first on the path."""
+
+    folder: Path
+    names: Collection[str]
+    tree: Path = ROOT
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run a program at the root of the tree, with the programs of this environment first."""
+        (self.folder / "sitecustomize.py").write_text(f"HIDDEN = {sorted(self.names)!r}\n{HIDE}")
+        foreign = ("PYTHON", "SUDARE", "PREFECT", "MAKE", "MFLAGS", "PYTEST", "VIRTUAL_ENV")
+        own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        own["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"
+        own["PYTHONPATH"] = os.pathsep.join(map(str, (self.folder, self.tree, self.tree / "extensions")))
+        own |= {"XDG_CONFIG_HOME": str(self.folder), "OMP_NUM_THREADS": "1", **self.environment}
+        return subprocess.run([*map(str, words)], cwd=self.tree, env=own, capture_output=True, text=True, check=False)
+
+    def tried(self, packages: Collection[str], root: Path, *commands: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Have one process import all of some packages, then release and type commands in a workspace."""
+        given = map(json.dumps, ([*packages], str(root), *commands))
+        return self.run(sys.executable, "-P", "-c", PROGRAM, *given)
+
+    def done(self, *words: str | Path) -> str:
+        """Run a program that has to succeed; return what it printed."""
+        ended = self.run(*words)
+        assert ended.returncode == 0, f"{ended.stdout[-4000:]}{ended.stderr[-4000:]}"
+        return ended.stdout
