@@ -31,7 +31,7 @@ def copy_without(names: Sequence[str], folder: Path) -> None:
     for file in files:
         if file and not file.startswith(left_out) and (ROOT / file).is_file():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / file, folder / file)
+            shutil.copy2(ROOT / file, folder / file)  # with its time, so that what is compiled of it stays good
     project = folder / "pyproject.toml"
     project.write_text(lines_without(names, project.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -13,6 +13,7 @@ import pytest
 
 from deploy.gallery import ACCOUNTS
 from flows.prefect_runs.server import PrefectServer
+from tasks.storage.workspace.settings import Workspace
 from tests.source_folders import CORE, EXTENSIONS, ROOT
 from tests.worlds.packages import Hidden, left_out_by
 
@@ -42,7 +43,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Hidden:
 @pytest.fixture(scope="module")
 def released(installed: Hidden) -> subprocess.CompletedProcess[str]:
     """What one process said that released and verified all, the network's after it was refused for want of torch."""
-    root = installed.folder / "place"
+    root = Workspace.create(installed.folder / "place").root
     at = ("--workspace", str(root))
 
     def publish(folder: str, name: str) -> list[list[str]]:
@@ -51,9 +52,10 @@ def released(installed: Hidden) -> subprocess.CompletedProcess[str]:
         key = ("--key", f"{root}/.sudare/keys/signing.pub")
         return [["release", str(spec)], ["verify", f"{root}/releases/{release}/latest", *key]]
 
-    words = [["init", str(root)], *([*replace(each, epsilon="20").words, *at] for each in ACCOUNTS)]
+    words = [[*replace(each, epsilon="20").words, *at] for each in ACCOUNTS]
     for account in ACCOUNTS:
-        words += sum((publish(Path(account.source).parts[1], name) for name in SPECS[account.name]), [])
+        for name in SPECS[account.name]:
+            words += publish(Path(account.source).parts[1], name)
     words += [["run", "examples/adult/model.yaml", *at], ["make", "neural"], *publish("adult", "model")]
     return installed.tried((), root, *words)
 
@@ -74,7 +76,7 @@ def test_every_example_but_the_network_s_is_released_and_verified(released: subp
 
 
 def test_the_network_s_example_says_what_it_needs_and_runs_with_it(released: subprocess.CompletedProcess[str]):
-    """Before anything is charged; with torch, which `make neural` installs and is found from then on, it is released."""
+    """Before anything is charged; with torch, which `make neural` installs and is found by then, it is released."""
     said = released.stdout.partition("run ended with ")[2]
     assert said.startswith("2\nrelease ended with 0\n"), released.stderr
     assert said.endswith("verify ended with 0\n")

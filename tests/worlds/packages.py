@@ -1,4 +1,4 @@
-"""Packages that are installed beside the tree, a module and the metadata with its entry point; and packages hidden."""
+"""Packages beside the tree, each a module and the metadata with its entry point; and packages that are hidden."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def left_out_by(*locks: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Processes of this environment in which some packages cannot be imported, and a tree is the first on the path."""
+    """Processes of this environment in which some packages are not found, and a tree is the first on the path."""
 
     folder: Path
     names: Collection[str]
@@ -93,7 +93,9 @@ class Hidden:
         own |= {"XDG_CONFIG_HOME": str(self.folder), "OMP_NUM_THREADS": "1", **self.environment}
         return subprocess.run([*map(str, words)], cwd=self.tree, env=own, capture_output=True, text=True, check=False)
 
-    def tried(self, packages: Collection[str], root: Path, *commands: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def tried(
+        self, packages: Collection[str], root: Path, *commands: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
         """Have one process import all of some packages, then release and type commands in a workspace."""
         given = map(json.dumps, ([*packages], str(root), *commands))
         return self.run(sys.executable, "-P", "-c", PROGRAM, *given)
