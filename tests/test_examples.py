@@ -15,6 +15,7 @@ from deploy.gallery import ACCOUNTS
 from flows.prefect_runs.server import PrefectServer
 from tasks.storage.workspace.settings import Workspace
 from tests.source_folders import CORE, EXTENSIONS, ROOT
+from tests.test_installation import locked
 from tests.worlds.packages import Hidden, left_out_by
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
@@ -37,7 +38,7 @@ MODEL = "examples/adult/model.yaml"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Hidden:
-    return Hidden(tmp_path_factory.mktemp("installed"), left_out_by("lock.txt", "build.txt"))
+    return Hidden(tmp_path_factory.mktemp("installed"), left_out_by(locked()))
 
 
 @pytest.fixture(scope="module")

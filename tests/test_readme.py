@@ -1,4 +1,4 @@
-"""README and tutorial do what they say: their commands are typed by a shell, their spec is one that runs."""
+"""README and tutorial do what they say: their commands are typed, their spec is one that runs."""
 
 import os
 import re
@@ -52,22 +52,7 @@ def with_programs() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def typed(commands: str, folder: Path) -> str:
-    """Type commands, one after another, with the shell stopping at the first failure."""
-    done = subprocess.run(
-        ["sh", "-eu", "-c", commands],
-        cwd=folder,
-        env=with_programs(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
+@pytest.mark.usefixtures("served")
 def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
     tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
@@ -83,6 +68,7 @@ def test_the_tutorial_leads_from_a_csv_to_a_verified_release(
     (tmp_path / "work" / "releases" / "clinic-visits" / "v1" / "record.html").stat()
 
 
+@pytest.mark.usefixtures("served")
 def test_the_whole_file_of_synthetic_rows_leads_to_a_verified_version(
     tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
@@ -96,10 +82,14 @@ def test_the_whole_file_of_synthetic_rows_leads_to_a_verified_version(
     assert len((tmp_path / "more.csv").read_text(encoding="utf-8").splitlines()) == 501
 
 
-def test_the_shipped_example_is_released_as_the_tutorial_says(tmp_path: Path, initialised: tuple[Path, str]):
-    """By a shell, each command in a process of its own."""
+@pytest.mark.usefixtures("served")
+def test_the_shipped_example_is_released_as_the_tutorial_says(
+    tmp_path: Path, initialised: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    """`make demo` types such commands in a shell, each in a process of its own."""
+    monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    said = typed(commands_of(SHIPPED, tmp_path, "adult", initialised[0]), tmp_path)
+    said = typed_here(commands_of(SHIPPED, tmp_path, "adult", initialised[0]), capfd)
     assert "adult-tables v1 is published" in said
     assert "adult-tables v1 holds under key" in said
 

@@ -121,9 +121,8 @@ def test_the_same_run_again_says_that_it_is_published(shared: Place, released: S
     assert _charges(shared, "first") == before == ["published"]
 
 
-def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(
-    shared: Place, prefect_server: PrefectServer
-):
+@pytest.mark.usefixtures("served")
+def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(shared: Place):
     """Ctrl-C exits 130 and says that the charge is spent; the same command completes the version under it."""
     name = _unused(shared, "resumed")
     spec = shared.spec(name, ("epsilon: 1.0", "epsilon: 0.1"))
@@ -136,7 +135,7 @@ def test_a_run_that_is_stopped_after_its_charge_resumes_and_pays_nothing_more(
     assert "the same command on the same rows goes on" in err
     assert not (shared.workspace.releases / name / "v1").exists()
     assert (_folder(shared, name) / "snapshot.duckdb").exists()
-    done = shared.type_on(prefect_server, "run", str(spec))
+    done = shared.type("run", str(spec))
     assert done.code == 0, done.err
     assert f"{name} v1 is published\n" in done.out
     assert _charges(shared, name) == ["published"]

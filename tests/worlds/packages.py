@@ -5,16 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy.supply_chain.lock_file import read_lock
 from tests.source_folders import ROOT
 
 PROGRAM = """
@@ -67,11 +67,24 @@ def installed(folder: Path, module: str, entry_points: str) -> Iterator[None]:
         yield
 
 
-def left_out_by(*locks: str) -> set[str]:
-    """Name the packages that are installed here, of distributions that these files of `deploy/` do not name."""
-    named = {each.name for lock in locks for each in read_lock(ROOT / "deploy" / lock)} | {"sudare"}
+def asked_by(lines: Iterable[str]) -> set[str]:
+    """Name the distributions that some requirements ask for, and those that these ask for, on this machine."""
+    found, waiting = set(), [("", Requirement(line)) for line in lines]
+    while waiting:
+        extra, each = waiting.pop()
+        if each.marker is not None and not each.marker.evaluate({"extra": extra}):
+            continue
+        for wanted in {(canonicalize_name(each.name), extra) for extra in each.extras or {""}} - found:
+            found.add(wanted)
+            waiting += [(wanted[1], Requirement(line)) for line in requires(wanted[0]) or []]
+    return {name for name, _ in found}
+
+
+def left_out_by(distributions: Collection[str]) -> set[str]:
+    """Name the packages that are installed here and are of none of these distributions."""
+    kept = {*distributions, "sudare"}
     found = packages_distributions().items()
-    return {name for name, owners in found if named.isdisjoint(map(canonicalize_name, owners))}
+    return {name for name, owners in found if kept.isdisjoint(map(canonicalize_name, owners))}
 
 
 @dataclass(frozen=True)
