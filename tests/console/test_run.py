@@ -170,11 +170,11 @@ def test_a_refusal_ends_the_process_in_good_order(shared: Place):
     assert "terminate" not in said.err
 
 
-def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served: PrefectServer):
+def test_against_a_running_server_the_same_flow_runs_there(shared: Place, served: PrefectServer, typed: Typed):
     """Its steps and its artifact are on the server; parameters are paths; no server of our own is started."""
     assert os.environ["PREFECT_API_URL"] == served.api_url
     spec = shared.spec("served", ("epsilon: 1.0", "epsilon: 0.1"))
-    done = shared.run("run", str(spec))
+    done = typed("run", str(spec), at=shared.workspace)
     assert done.code == 0, done.err
     assert "served v1 is published" in done.out
     assert "Prefect" not in done.err

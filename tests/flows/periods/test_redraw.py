@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from shutil import copytree, rmtree
+from shutil import rmtree
 
 import pytest
 
@@ -24,7 +24,6 @@ from flows.periods.publications import SecondVersion, settled
 from flows.periods.state import DateSpent
 from flows.prefect_runs.deployment_checks import check_deployable
 from flows.prefect_runs.scheduled_release import due_date
-from flows.prefect_runs.server import prefect_server
 from flows.prepare import intake
 from flows.request import read_request
 from privacy.accounting.amounts import PICO
@@ -420,23 +419,19 @@ def test_a_pattern_is_deployed_before_its_accounts_are_open_and_the_command_says
         check_deployable(place.spec, place.workspace, cron="0 6 1 * *", timezone=None, supersede=False)
 
 
-def test_somebody_at_a_terminal_is_asked_and_nobody_else(
-    place: Plain, prefect_home: Path, capfd: pytest.CaptureFixture[str]
-):
+@pytest.mark.usefixtures("served")
+def test_somebody_at_a_terminal_is_asked_and_nobody_else(place: Plain, capfd: pytest.CaptureFixture[str]):
     """Typed at a pseudo-terminal: no is exit 4 and no charge, yes is a second version; without one it is exit 4."""
-    copytree(prefect_home, place.workspace.prefect_home)
     place.says(PLAIN)
     place.run()
     place.other_rows()
-    with prefect_server(place.workspace) as served:
-        served.wait()
-        assert _typed(place, "n") == 4
-        assert len(place.charges()) == 1
-        capfd.readouterr()
-        assert execute(["run", str(place.spec), "--workspace", str(place.workspace.root)]) == 4
-        assert "add --supersede" in capfd.readouterr().err
-        assert len(place.charges()) == 1
-        assert _typed(place, "y") == 0
+    assert _typed(place, "n") == 4
+    assert len(place.charges()) == 1
+    capfd.readouterr()
+    assert execute(["run", str(place.spec), "--workspace", str(place.workspace.root)]) == 4
+    assert "add --supersede" in capfd.readouterr().err
+    assert len(place.charges()) == 1
+    assert _typed(place, "y") == 0
     assert place.versions() == [1, 2]
 
 
