@@ -66,13 +66,8 @@ def test_a_second_build_gives_the_same_bytes(checkout: Path, built: Path, tmp_pa
     for path in elsewhere.rglob("*.py"):
         os.utime(path, (1, 1))
     program = "import sys; from pathlib import Path as P; from deploy.dist import build; build(*map(P, sys.argv[1:]))"
-    subprocess.run(
-        [sys.executable, "-c", program, tmp_path / "again", elsewhere],
-        cwd=ROOT,
-        env={**os.environ, "TZ": "Asia/Tokyo"},
-        umask=0o077,
-        check=True,
-    )
+    words, there = [sys.executable, "-c", program, tmp_path / "again", elsewhere], {**os.environ, "TZ": "Asia/Tokyo"}
+    subprocess.run(words, cwd=ROOT, env=there, umask=0o077, check=True)
     assert len(list(built.iterdir())) == 5
     assert differing(built, tmp_path / "again") == []
 
@@ -111,9 +106,8 @@ def test_the_source_archive_builds_the_same_wheel(checkout: Path, built: Path, t
         files = {name: source / folder_of(name.partition("/")[0]) / name.partition("/")[2] for name in inside}
         assert [name for name, content in inside.items() if content != files[name].read_bytes()] == []
     assert len(inside) > 500
-    assert {(member.uid, member.gid, member.uname, member.mtime) for member in members} == {
-        (0, 0, "", members[0].mtime)
-    }
+    owners = {(member.uid, member.gid, member.uname, member.mtime) for member in members}
+    assert owners == {(0, 0, "", members[0].mtime)}
 
 
 @pytest.mark.services

@@ -43,13 +43,9 @@ def typed_here(commands: str, capfd: pytest.CaptureFixture[str]) -> str:
             assert not set("|<>;&$`") & set(lines), f"{lines}: a shell would read more in it"
             assert (execute(words[1:]) != 0) is refused, lines
         else:
-            subprocess.run(["sh", "-eu", "-c", lines], env=with_programs(), check=True)
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            subprocess.run(["sh", "-eu", "-c", lines], env={**os.environ, "PATH": path}, check=True)
     return "".join(capfd.readouterr())
-
-
-def with_programs() -> dict[str, str]:
-    """An environment in which the programs of this Python are found first."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 @pytest.mark.usefixtures("served")

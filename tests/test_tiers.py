@@ -74,30 +74,32 @@ def outcomes(folder: Path, *, markers: str, ci: bool) -> str:
     (folder / "test_cases.py").write_text(CASES)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    services: x\n    long: x\n    spark: x\n")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CI", "PYTEST"))}
-    words = ["-m", "pytest", "-p", "tests.worlds.tiers", "-p", "no:cacheprovider", "-v", "-rR", "-m", markers]
-    done = subprocess.run(
-        [sys.executable, *words, str(folder), "--rootdir", str(folder)],
-        env={**kept, "PYTHONPATH": str(ROOT)} | ({"CI": "true"} if ci else {}),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.worlds.tiers",
+        "-p",
+        "no:cacheprovider",
+        "-v",
+        "-rR",
+        "-m",
+        markers,
+    ]
+    words += [str(folder), "--rootdir", str(folder)]
+    own = {**kept, "PYTHONPATH": str(ROOT)} | ({"CI": "true"} if ci else {})
+    return subprocess.run(words, env=own, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
 def test_what_is_not_pure_fails_unless_it_is_marked(tmp_path: Path):
     """A case that catches what the plug-in raises fails too; what costs too much fails where nobody else computes."""
     said = outcomes(tmp_path, markers="not services", ci=False)
     assert "4 deselected" in said
-    for name, what in {
-        "run": "starts a process",
-        "fork": "starts a process",
-        "spawn": "starts a process",
-        "bind": "binds a socket",
-        "connect": "connects a socket",
-        "sleep": "sleeps",
-    }.items():
+    starts = dict.fromkeys(("run", "fork", "spawn"), "starts a process")
+    for name, what in (
+        starts | {"bind": "binds a socket", "connect": "connects a socket", "sleep": "sleeps"}
+    ).items():
         assert f"test_cases.py::test_impure[{name}] {what}" in said
     assert "test_clock reads a clock (monotonic): mark it with" in said
     assert "No test is skipped here" in said
@@ -114,13 +116,11 @@ def test_a_marked_case_is_tried_once_more_and_not_skipped_in_ci(tmp_path: Path, 
 
 def test_the_bare_path_has_what_make_needs_and_nothing_that_a_test_of_services_asks_for(tmp_path: Path):
     """CI runs `make demo` and `make test` with it."""
-    made = subprocess.run(
-        ["sh", ROOT / "deploy" / "bare_path.sh", tmp_path / "bin"], capture_output=True, text=True, check=True
-    )
+    words = ["sh", ROOT / "deploy" / "bare_path.sh", tmp_path / "bin"]
+    made = subprocess.run(words, capture_output=True, text=True, check=True)
     place = made.stdout.strip()
-    assert all(
-        shutil.which(name, path=place) for name in ("sh", "git", "make", "tar", "mkdir", "python3", "sha256sum")
-    )
+    needed = ("sh", "git", "make", "tar", "mkdir", "python3", "sha256sum")
+    assert all(shutil.which(name, path=place) for name in needed)
     foreign = (
         "openssl",
         "flock",

@@ -17,24 +17,15 @@ from deploy.gallery import ACCOUNTS
 from deploy.without_extensions import copy_without, lines_without
 from tasks.storage.workspace.settings import Workspace
 from tests.source_folders import CORE, EXTENSIONS, ROOT
-from tests.worlds.packages import Hidden
+from tests.worlds.packages import Hidden, describe
 from tests.worlds.tables import first
 from tests.worlds.versions import publish_version
 
 OF_THE_CORE = (
-    "tests/contracts/drafting",
-    "tests/console/test_contract.py",
-    "tests/console/test_explain.py",
-    "tests/console/test_main.py",
-    "tests/sudare/test_spec.py",
-    "tests/tasks/storage/sinks",
-    "tests/tasks/storage/sources/test_folder_source.py",
-    "tests/tasks/records/page/test_language.py",
-    "tests/tasks/test_public_sample.py",
-    "tests/test_docs.py",
-    "tests/test_import_contracts.py",
-    "tests/test_mirror.py",
-    "tests/test_repository.py",
+    *("tests/contracts/drafting", "tests/tasks/storage/sinks", "tests/tasks/storage/sources/test_folder_source.py"),
+    *("tests/console/test_contract.py", "tests/console/test_explain.py", "tests/console/test_main.py"),
+    *("tests/sudare/test_spec.py", "tests/tasks/records/page/test_language.py", "tests/tasks/test_public_sample.py"),
+    *("tests/test_docs.py", "tests/test_import_contracts.py", "tests/test_mirror.py", "tests/test_repository.py"),
 )
 CHOSEN = f"""
 import importlib, pkgutil
@@ -80,18 +71,14 @@ def test_the_core_and_the_other_extensions_work_without(tmp_path: Path, checked:
     """All that is registered is imported; help, and a version that was published before, verified."""
     text = lines_without([name], (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert name not in text
-    project = tomllib.loads(text)["project"]
-    points = {group: dict(names) for group, names in project["entry-points"].items()}
+    points = tomllib.loads(text)["project"]["entry-points"]
     modules = {place.partition(":")[0] for names in points.values() for place in names.values()}
     others = {each for each in modules if each.startswith("sudare_")}
     assert {each.partition(".")[0] for each in others} == {*EXTENSIONS} - {name}
-    about = tmp_path / "sudare-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: sudare\nVersion: 1\n")
     lines = [
         f"[{group}]\n" + "".join(f"{key} = {place}\n" for key, place in points[group].items()) for group in points
     ]
-    (about / "entry_points.txt").write_text("".join(lines))
+    describe(tmp_path, "sudare", "".join(lines))
     tried = Hidden(tmp_path, [name]).tried(sorted(others), tmp_path, ["--help"], checked)
     assert tried.returncode == 0, tried.stderr
     helped, _, verified = tried.stdout.partition("--help ended with 0\n")

@@ -54,14 +54,19 @@ sys.meta_path[:] = map(Rest, sys.meta_path)
 """
 
 
+def describe(folder: Path, name: str, entry_points: str) -> None:
+    """Write the metadata of a distribution."""
+    about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(entry_points)
+
+
 @contextmanager
 def installed(folder: Path, module: str, entry_points: str) -> Iterator[None]:
     """Copy a module of `tests/worlds` to where no package of the tree is, and register what it has."""
-    about = folder / f"{module}-1.0.dist-info"
-    about.mkdir(parents=True)
+    describe(folder, module.replace("_", "-"), entry_points)
     shutil.copy(Path(__file__).with_name(f"{module}.py"), folder)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(entry_points)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield
@@ -83,8 +88,8 @@ def asked_by(lines: Iterable[str]) -> set[str]:
 def left_out_by(distributions: Collection[str]) -> set[str]:
     """Name the packages that are installed here and are of none of these distributions."""
     kept = {*distributions, "sudare"}
-    found = packages_distributions().items()
-    return {name for name, owners in found if kept.isdisjoint(map(canonicalize_name, owners))}
+    owned = packages_distributions()
+    return {name for name, owners in owned.items() if kept.isdisjoint(map(canonicalize_name, owners))}
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,8 @@ class Running:
 
     def told(self, kind: str) -> Any:
         url = f"{self.environment['PREFECT_API_URL']}/{kind}/filter"
-        headers = {
-            "Content-Type": "application/json",
-            "Authorization": f"Basic {b64encode(PREFECTS.encode()).decode()}",
-        }
+        known = f"Basic {b64encode(PREFECTS.encode()).decode()}"
+        headers = {"Content-Type": "application/json", "Authorization": known}
         with closing(urlopen(Request(url, b"{}", headers), timeout=PATIENCE)) as answer:
             return json.load(answer)
 
@@ -101,11 +99,8 @@ def running(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Ite
             source = load_spec(place.spec, "2024Q1").source.name
             ledger.bind_source(source, "patients", time_block(DAYS), by="day")
         url = f"http://127.0.0.1:{port_of_its_own()}/api"
-        client = own | {
-            "PREFECT_API_URL": url,
-            "PREFECT_API_AUTH_STRING": PREFECTS,
-            "PREFECT_HOME": str(folder / "c"),
-        }
+        client = own | {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": PREFECTS}
+        client["PREFECT_HOME"] = str(folder / "c")
         with _server(url, own, folder), _worker(place, client, folder):
             made = Running(place, folder, client)
             made.sudare("deploy", str(place.spec), "--on-event")
@@ -170,10 +165,8 @@ def test_an_event_makes_a_worker_publish_from_a_database_whose_password_is_in_a_
     assert running.place.charges() == {}
     running.run(sys.executable, "-c", AS_TEXT, given=json.dumps(held | {"password": SECRET}))
     running.emit("2024Q1")
-    _await(
-        lambda: running.states(running.place.spec) == [*before, "FAILED", "COMPLETED"],
-        "the run with the right password",
-    )
+    ended = [*before, "FAILED", "COMPLETED"]
+    _await(lambda: running.states(running.place.spec) == ended, "the run with the right password")
     with closing(running.place.ledger()) as ledger:
         assert _published(ledger, "visits-2024-q1") == [(1, "published")]
     assert running.place.charges() == {"visits-2024-Q1": 1}
@@ -195,12 +188,10 @@ def test_what_prefect_would_show_or_keeps_from_us_is_told(running: Running):
     place = running.place
     held = json.dumps({"user": "reader", "password": SECRET})
     running.run(sys.executable, "-c", AS_OBJECT, given=held)
-    assert SECRET in json.dumps(running.told("block_documents")), (
-        "the reason for the refusal; see tasks.storage.credentials"
-    )
-    look = (
-        "from tasks.storage.credentials import credentials_of as it; it('warehouse', ('user', 'password'), 'there')"
-    )
+    shown = json.dumps(running.told("block_documents"))
+    assert SECRET in shown, "the reason for the refusal; see tasks.storage.credentials"
+    asked = "('warehouse', ('user', 'password'), 'there')"
+    look = f"from tasks.storage.credentials import credentials_of; credentials_of{asked}"
     said = running.run(sys.executable, "-c", look, code=1)
     assert "a Secret block 'warehouse' that holds an object" in said
     running.run(sys.executable, "-c", AS_TEXT, given=held)
