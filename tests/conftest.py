@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import pytest
 from absl import logging as absl_logging
@@ -100,13 +99,7 @@ def pytest_sessionstart() -> None:
     lasting.setattr(validate, "_suites", lambda: fake_validator.run_suites if tiers.takes_stand_ins() else real())
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if half := os.environ.get("LONG_HALF"):  # of the files with long cases, on a slow machine: see .ci/run
-        later = [each for each in items if crc32(each.path.name.encode()) % 2 != int(half)]
-        later = [each for each in later if each.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=later)
-        left = set(later)
-        items[:] = [each for each in items if each not in left]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
 

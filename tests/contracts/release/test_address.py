@@ -1,9 +1,11 @@
-"""Addresses: one name for one table, however it is written, and never a credential."""
+"""Addresses: one name for one table, however it is written, and never a credential; engines that are registered."""
 
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from contracts import plug_ins
 from contracts.errors import SpecRefused
 from contracts.release.source import Source, source_name, written_source_name
 from contracts.release.spec import load_spec
@@ -141,3 +143,14 @@ def test_a_name_that_the_server_would_cut_off_is_refused():
         with pytest.raises(ValueError, match="at most 63 bytes") as refused:
             Source.model_validate({"path": place, "table": table})
         assert table not in str(refused.value.errors()[0]["msg"])
+
+
+def test_an_engine_of_an_extension_that_is_not_installed_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plug_ins, "registered", lambda group: ())
+    with pytest.raises(ValidationError, match="needs the extension sudare_engines"):
+        Source(path=Path("people.parquet"), engine="spark")
+
+
+def test_an_unknown_engine_is_refused_with_those_there_are():
+    with pytest.raises(ValidationError, match="one of spark"):
+        Source(path=Path("people.parquet"), engine="oracle")

@@ -5,6 +5,8 @@ import pytest
 import sudare_lakes.addresses  # noqa: F401 - the kinds under test
 from contracts.errors import SpecRefused
 from contracts.release.source import Source, written_address, written_source_name
+from tests.console.conftest import Place
+from tests.console.test_capacity import typed_without
 
 SECRET = "hunter2Xq7"
 ONE_TABLE = {
@@ -114,3 +116,13 @@ def test_an_address_that_is_typed_takes_credentials_only_where_it_asks_for_them(
         [finding] = refused.value.findings
         assert (finding.field, finding.found) == ("--credentials", f"`credentials` for {kind}://")
         assert finding.remedy == "drop it"
+
+
+@pytest.mark.services
+def test_an_object_store_without_its_extra_is_refused(place: Place):
+    spec = place.adult / "tables.yaml"
+    spec.write_text(spec.read_text().replace("publish: {to: releases/", "publish: {to: 's3://bucket/prefix'"))
+    [(code, err)] = typed_without(place, "boto3", "plan", spec=spec)
+    assert code == 2, err
+    assert "boto3 is not installed here" in err
+    assert "sudare[s3]" in err

@@ -24,6 +24,8 @@ from sudare_web.site.asking import Site
 from sudare_web.site.guard import POLICY
 from sudare_web.site.version import folder_of, people_of, verified
 from tasks.records.page.language import languages, page_name
+from tests.console.conftest import Place
+from tests.console.test_statistics_plans import NAME, twice  # noqa: F401 - it is a fixture
 from tests.extensions.sudare_web.site.conftest import REASON, SCRIPT, Shown, answered, copied
 
 ACCOUNT = "adult-1994"
@@ -472,3 +474,23 @@ def test_answers_to_what_cannot_be_meant_are_words_too(client: TestClient):
         answer = client.get(path)
         assert answer.status_code == status, path
         assert "<h1>" in answer.text
+
+
+@pytest.mark.services
+def test_the_site_lists_statistics_and_links_tables_and_noisy_numbers(twice: Place):  # noqa: F811
+    site = make_site(twice.workspace)
+    client = TestClient(make_app(site), base_url="http://localhost")
+    with client:
+        told = client.get(f"/api/releases/{NAME}/v2").json()["tables"]
+        page = client.get(f"/releases/{NAME}/v2").text
+        compared = client.get(f"/releases/{NAME}/compare", params={"first": 1, "second": 2}).text
+        first = client.get(f"/releases/{NAME}/v2/tables", params={"file": told[0]["data"]}).text
+    site.verifications.close()
+    site.forecasts.close()
+    site.view.close()
+    assert [each["method"] for each in told] == ["count, mean_hours-per-week", "sum_capital-gain, mean_capital-gain"]
+    assert [len(each["measurements"]) for each in told] == [1, 1]
+    assert '<th scope="col">Statistics</th>' in page
+    assert "Refined by" not in page
+    assert "data/education.parquet · mean_capital-gain" in compared
+    assert "near_zero" in first
