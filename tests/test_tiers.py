@@ -74,20 +74,8 @@ def outcomes(folder: Path, *, markers: str, ci: bool) -> str:
     (folder / "test_cases.py").write_text(CASES)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    services: x\n    long: x\n    spark: x\n")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CI", "PYTEST"))}
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.worlds.tiers",
-        "-p",
-        "no:cacheprovider",
-        "-v",
-        "-rR",
-        "-m",
-        markers,
-    ]
-    words += [str(folder), "--rootdir", str(folder)]
+    words = ["-m", "pytest", "-p", "tests.worlds.tiers", "-p", "no:cacheprovider", "-v", "-rR", "-m", markers]
+    words = [sys.executable, *words, str(folder), "--rootdir", str(folder)]
     own = {**kept, "PYTHONPATH": str(ROOT)} | ({"CI": "true"} if ci else {})
     return subprocess.run(words, env=own, cwd=folder, capture_output=True, text=True, check=False).stdout
 
