@@ -61,7 +61,7 @@ def answer(payload: Payload, people: Callable[[Console], None], *, as_json: bool
         as_json: which of the two is wanted.
     """
     if as_json:
-        sys.stdout.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
+        print(json.dumps(payload, indent=2, ensure_ascii=False), flush=True)  # a server goes on, and is waited for
     else:
         people(terminal())
 
