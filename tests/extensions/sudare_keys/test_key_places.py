@@ -1,10 +1,11 @@
 """Signing keys in tokens, and of services: what opens them, what they sign, and how each refusal reads."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import urllib3  # noqa: F401 - binds a socket where it is first imported
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -32,8 +33,7 @@ def in_token(tmp_path: Path, tokens: SoftToken, key: str, secret: str | None = P
     return place(tmp_path, values | other, secret)
 
 
-def refused(action: object, *parts: str) -> None:
-    assert callable(action)
+def refused(action: Callable[[], object], *parts: str) -> None:
     with pytest.raises(WorkspaceRefused) as caught:
         action()
     for part in parts:
