@@ -283,8 +283,8 @@ def _after(reached: Reckoning, row: Row[Any], accounts: Accounts) -> Reckoning:
     frontier, subtrees = appended(reached.frontier, reached.size, row.hash)
     if row.subtrees != " ".join(subtrees):
         raise _corrupt_entry(entry, "its Merkle subtrees are not those of the entries")
-    if row.subject != (subject := subject_of(entry)):
-        raise _corrupt_entry(entry, f"it is kept as one about {row.subject!r}, and it is about {subject!r}")
+    if row.subject != subject_of(entry):  # a source may be one: it is not quoted
+        raise _corrupt_entry(entry, "it is kept under another subject than its own")
     for where, field_name, found, allowed in accounts.entry(entry):
         raise _corrupt_entry(entry, f"{where}: {field_name}: {found}, and not {allowed}")
     return Reckoning(reached.size + 1, row.hash, frontier, accounts.balances, accounts.waiting)
