@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from time import perf_counter, process_time, thread_time
 from typing import Any, Final
@@ -43,6 +44,7 @@ EVENTS: Final = {
     "socket.connect": "connects a socket",
 }
 CLOCKS: Final = frozenset({"perf_counter", "process_time", "thread_time", "monotonic", "perf_counter_ns"})
+TESTS: Final = Path(__file__).parents[1]
 WHOLE_FILE: Final = re.compile(r"^pytestmark = \[?pytest\.mark\.(services|long|spark)\b", re.MULTILINE)
 LIMIT: Final = 0.5
 """CPU seconds of a quiet core that a case may cost. Up to four times of it are only printed: what the first of
@@ -126,8 +128,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import a file of another tier: what it imports is half of what collecting costs."""
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
+    asked = config.option.markexpr
     found = WHOLE_FILE.search(collection_path.read_text(encoding="utf-8"))
-    return True if found and f"not {found[1]}" in config.option.markexpr else None
+    wanted = [name for name in ELSEWHERE if re.search(rf"(?<!not )\b{name}\b", asked)]
+    other = wanted and not any(tells_of(collection_path, name) for name in wanted)
+    return True if other or (found and f"not {found[1]}" in asked) else None
+
+
+@cache
+def tells_of(path: Path, tier: str) -> bool:
+    """Whether a file names a tier, or may use a fixture that means it: each case's file does, or it is an error."""
+    if tier != "services":
+        return f"mark.{tier}" in path.read_text(encoding="utf-8")
+    above = [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(TESTS) and folder != TESTS]
+    text = "".join(each.read_text(encoding="utf-8") for each in [path, *above] if each.exists())
+    return any(name in text for name in (f"mark.{tier}", *PROCESS_FIXTURES))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -141,6 +156,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(max([60, *(TIMEOUTS[name] for name in tiers)])))
         if tiers:
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if not all(tells_of(item.path, name) for name in tiers):
+            raise pytest.UsageError(f"{item.nodeid}: its file says nowhere that it is of {tiers}, so it is never run")
 
 
 @pytest.hookimpl(wrapper=True)
