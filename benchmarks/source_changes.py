@@ -2,7 +2,8 @@
 
 A change is of one of five kinds: a sign, a factor, a bound, a missing term, an inverted test. A place is named by its
 file, its function and its statement, not by its line. Each change is made in a clone of the last commit. The tests of
-the mirrored folder see it first, and end at the first failure; what they do not find, all of `make test` sees.
+the mirrored folder see it first, and end at the first failure. What they do not find, `make test` sees: one run
+of it notes which cases come to each of those statements, and each change is shown to these; others cannot see it.
 
 python -m benchmarks.source_changes [--draw] [--whole]
 """
@@ -14,10 +15,12 @@ import ast
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
@@ -47,7 +50,7 @@ class Change:
         statement: in which it is, as Python writes it, without what stands below it.
         kind: sign, factor, bound, term or test.
         place: which one of its kind in the file, from 0, when it was drawn.
-        found_by: the folder whose tests find it, "make test", "nothing"; None where nobody has tried yet.
+        found_by: the folder or the case that finds it, or "nothing"; None where nobody has tried yet.
     """
 
     file: str
@@ -120,28 +123,93 @@ def changed_source(change: Change) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def tried(change: Change, *, whole: bool) -> Change:
-    """Run the tests of the mirrored folder, or all pure ones, on a clone with the change."""
+@contextmanager
+def clone() -> Iterator[Path]:
+    """A clone of the last commit."""
     with TemporaryDirectory(prefix="source-change-") as folder:
-        tree = Path(folder) / "tree"
-        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(tree)], check=True)
+        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), f"{folder}/tree"], check=True)
+        yield Path(folder) / "tree"
+
+
+def tested(tree: Path, words: Sequence[str | Path], **own: str) -> tuple[int, str]:
+    """Run pure tests in a tree; return how they ended, and what they said. One that hangs has failed."""
+    environment = {**os.environ, **own, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'extensions'}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-m", PURE, *words]
+    try:
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=LONGEST, check=False)
+    except subprocess.TimeoutExpired:
+        return 1, "FAILED a case that does not end"
+    said = done.stdout.decode()
+    if done.returncode not in (0, 1):
+        raise RuntimeError(said[-2000:])
+    return done.returncode, said
+
+
+def tried(change: Change) -> Change:
+    """Show a change to the tests of the mirrored folder."""
+    room = Path("tests", Path(change.file).parent)
+    while not (ROOT / room).is_dir():
+        room = room.parent
+    with clone() as tree:
         (tree / change.file).write_text(changed_source(change))
-        room = Path("tests", Path(change.file).parent)
-        while not (tree / room).is_dir():
-            room = room.parent
-        paths = ["tests/tasks", "tests"] if whole else [str(room)]  # most of what the first does not find
-        environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'extensions'}"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", PURE, *paths]
-        try:
-            done = subprocess.run(
-                command, cwd=tree, env=environment, capture_output=True, timeout=LONGEST, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return replace(change, found_by="a test that does not end")
-        if done.returncode not in (0, 1):
-            raise RuntimeError(done.stdout.decode()[-2000:])
-        unfound = "nothing" if whole else None
-        return replace(change, found_by=("make test" if whole else room.as_posix()) if done.returncode else unfound)
+        return replace(change, found_by=room.as_posix() if tested(tree, ["-x", room])[0] else None)
+
+
+NOTE: Final = """
+import os
+seen = set()
+def came(number):
+    case = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    if (number, case) not in seen:
+        seen.add((number, case))
+        with open(os.path.join(os.environ["REACHED"], str(number)), "a") as out:
+            out.write(case + chr(10))
+"""
+
+
+def noting(source: str, change: Change, number: int) -> str:
+    """Return a source that notes, which cases come to the statement of a change."""
+    note = ast.parse(f"__import__('note_of_cases').came({number})").body
+
+    def walk(node: ast.AST, function: str) -> None:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            function = f"{function}.{node.name}".lstrip(".")
+        for _, value in ast.iter_fields(node):
+            for each in list(value) if isinstance(value, list) else [value]:
+                if isinstance(each, ast.AST):
+                    walk(each, function)
+                alike = isinstance(each, ast.stmt) and ast.unparse(each).partition("\n")[0] == change.statement
+                if alike and function == change.function and isinstance(value, list):
+                    value[value.index(each) : value.index(each)] = note
+
+    tree = ast.parse(source)
+    walk(tree, "")
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def reaching(waiting: dict[int, Change]) -> dict[int, list[str]]:
+    """Run all pure tests once; return which cases come to the statement of each change."""
+    with clone() as tree, TemporaryDirectory(prefix="reached-") as folder:
+        for number, change in waiting.items():
+            path = tree / change.file
+            path.write_text(noting(path.read_text(), change, number))
+        (tree / "note_of_cases.py").write_text(NOTE)
+        tested(tree, ["--numprocesses", str(AT_ONCE), "--dist", "loadfile", "tests"], REACHED=folder)
+        found = {number: Path(folder, str(number)) for number in waiting}
+        return {
+            number: sorted({*path.read_text().split("\n")} - {""}) if path.exists() else []
+            for number, path in found.items()
+        }
+
+
+def shown(change: Change, cases: list[str]) -> Change:
+    """Show a change to those cases, which pass without it."""
+    with clone() as tree:
+        (tree / "reached.txt").write_text("\n".join(cases))
+        (tree / change.file).write_text(changed_source(change))
+        code, said = tested(tree, ["-x", "@reached.txt"]) if cases else (0, "")
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
+    return replace(change, found_by=failed[1] if code and failed else "nothing")
 
 
 def main() -> None:
@@ -151,9 +219,12 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="show what was not found to all pure tests")
     asked = parser.parse_args()
     stored = drawn() if asked.draw else [Change(**each) for each in json.loads(STORED.read_text())]
+    unfound = {number: each for number, each in enumerate(stored) if not each.found_by}
+    cases = reaching(unfound) if asked.whole else {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         waiting = {
-            n: pool.submit(tried, each, whole=asked.whole) for n, each in enumerate(stored) if not each.found_by
+            number: pool.submit(shown, each, cases[number]) if asked.whole else pool.submit(tried, each)
+            for number, each in unfound.items()
         }
         for number, future in waiting.items():
             stored[number] = future.result()
